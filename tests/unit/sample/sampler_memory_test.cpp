@@ -1,0 +1,47 @@
+// Counts the allocations of sampling, through operator new of this program.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+
+#include "sample/sampler.hpp"
+
+namespace {
+std::atomic<int> n_allocations{0};
+}
+
+void* operator new(size_t size) {
+  ++n_allocations;
+  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+using namespace minfer::sample;
+
+TEST_CASE("sample/sampler: sampling allocates nothing after construction", "[sample]") {
+  const int before_vector = n_allocations;
+  std::vector<float> logits(5000);
+  REQUIRE(n_allocations > before_vector);  // the counter counts
+  SplitMix64 random(1);
+  for (float& logit : logits) logit = random.uniform() * 8.0f;
+  for (int32_t top_k : {0, 40}) {
+    SamplerParams params;
+    params.top_k = top_k;
+    params.min_p = 0.01f;
+    params.frequency_penalty = 0.5f;
+    auto sampler = Sampler::create(params, 5000);
+    REQUIRE(sampler.ok());
+    const int before = n_allocations;
+    int32_t n_ok = 0;
+    for (int i = 0; i < 100; ++i) {
+      const auto id = sampler->sample(logits);
+      n_ok += id.ok();
+      sampler->accept(*id);
+    }
+    const int after = n_allocations;
+    CHECK(n_ok == 100);
+    CHECK(after == before);
+  }
+}
