@@ -93,9 +93,10 @@ TEST_CASE("sample/filters: top-k over a long row equals a full sort whatever the
 }
 
 TEST_CASE("sample/filters: a logit that is not finite is an error naming the token", "[sample]") {
-  for (size_t at : {size_t{0}, size_t{70}, size_t{129}}) {
+  for (size_t at : {size_t{0}, size_t{700}, size_t{1500}, size_t{1999}}) {
     for (float bad : {std::numeric_limits<float>::quiet_NaN(), kInf}) {
-      std::vector<float> logits(130, 1.0f);
+      std::vector<float> logits(2000, -1.0f);  // low, and after the first 600 below what the top-k still looks at
+      for (size_t i = 0; i < 600; ++i) logits[i] = static_cast<float>(i);
       logits[at] = bad;
       Candidates candidates;
       FilterScratch scratch(logits.size());
