@@ -1,0 +1,41 @@
+// A model on its devices: architecture, placement, imported weights. Immutable once loaded; shared by sessions, which may live on
+// different threads.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/placement.hpp"
+
+namespace minfer {
+
+class LoadedModel {
+ public:
+  // weight_data[id]: the bytes of each weight in the model file; they must outlive the model. source_done(id) tells that the
+  // bytes of one will not be read again. Devices and architecture must outlive the model.
+  static Result<std::unique_ptr<LoadedModel>> load(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement,
+                                                   std::span<const std::span<const std::byte>> weight_data,
+                                                   const std::function<void(uint32_t id)>& source_done);
+
+  // Thread-safe. The graph as the architecture emits it: not assigned, not fused.
+  Result<Graph> build(const GraphParams& params) const;
+
+  const ModelInfo& info() const { return architecture_.info(); }
+  const std::vector<Device*>& devices() const { return devices_; }
+  const Placement& placement() const { return placement_; }
+  WeightSet* weights(uint32_t device) const { return weight_sets_[device].get(); }  // nullptr where a device holds none
+
+ private:
+  LoadedModel(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement)
+      : architecture_(architecture), devices_(std::move(devices)), placement_(std::move(placement)) {}
+
+  ModelArchitecture& architecture_;
+  std::vector<Device*> devices_;
+  Placement placement_;
+  std::vector<std::unique_ptr<WeightSet>> weight_sets_;
+  mutable std::mutex build_mutex_;
+};
+
+}  // namespace minfer

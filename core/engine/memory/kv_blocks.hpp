@@ -1,0 +1,60 @@
+// Which block of the KV regions belongs to which sequence: tables, cursors, reference counts. Pure bookkeeping, no memory.
+//
+// A sequence has a cursor (positions 0..cursor-1 are written) and a table of blocks of 64 positions. A block in two tables
+// is shared; before a row is written into it, it is copied. Lowering a cursor keeps rows as garbage that nobody reads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+#include "engine/reuse/graph_params.hpp"
+
+namespace minfer {
+
+using SeqId = uint32_t;
+
+// Rows [0, n_rows) of a block that must be copied, in every layer, before the next write.
+struct BlockCopy {
+  uint32_t src_block, dst_block, n_rows;
+  friend bool operator==(const BlockCopy&, const BlockCopy&) = default;
+};
+
+class KvBlocks {
+ public:
+  KvBlocks(uint32_t n_ctx, uint32_t max_seqs);
+
+  uint32_t cursor(SeqId seq) const { return cursors_[seq]; }
+  uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
+
+  // [max_seqs][blocks_per_seq], -1 where a sequence has no block. This is graph input kBlockTable.
+  std::span<const int32_t> table() const { return table_; }
+
+  // Makes positions cursor..cursor+n_tokens-1 of a sequence writable: takes blocks, replaces shared ones. The cursor stays.
+  // Refuses, changing nothing, positions at or beyond n_ctx and a demand for more blocks than are free.
+  Result<std::vector<BlockCopy>> prepare(SeqId seq, uint32_t n_tokens);
+
+  // The rows prepared before are written.
+  void advance(SeqId seq, uint32_t n_tokens) { cursors_[seq] += n_tokens; }
+
+  // Lowers the cursor to n_positions and gives whole blocks behind it back.
+  Status rollback(SeqId seq, uint32_t n_positions);
+
+  // The empty sequence dst begins with the first n_positions of src, in the same blocks.
+  Status share_prefix(SeqId src, SeqId dst, uint32_t n_positions);
+
+ private:
+  int32_t& entry(SeqId seq, uint32_t block) { return table_[size_t{seq} * blocks_per_seq_ + block]; }
+  void drop(SeqId seq, uint32_t block);
+
+  uint32_t n_ctx_;
+  uint32_t max_seqs_;
+  uint32_t blocks_per_seq_;
+  std::vector<int32_t> table_;
+  std::vector<uint32_t> cursors_;
+  std::vector<uint32_t> references_;  // by block
+  std::vector<uint32_t> free_;        // stack; the lowest block is taken first
+};
+
+}  // namespace minfer

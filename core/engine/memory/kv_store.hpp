@@ -1,0 +1,36 @@
+// The KV memory of a session: one K and one V region per layer on that layer's device, made at first touch and kept to the
+// end of the session, whatever graphs come and go.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/device.hpp"
+#include "engine/memory/kv_blocks.hpp"
+
+namespace minfer {
+
+class KvStore {
+ public:
+  // layer_devices[l]: device of layer l, outlives the store.
+  KvStore(const KvLayout& layout, std::vector<Device*> layer_devices) : layout_(layout), layer_devices_(std::move(layer_devices)) {}
+
+  // Allocates all regions unless that has happened. On failure nothing is held.
+  Status ensure();
+  // Copies rows between blocks in every layer.
+  Status copy_blocks(std::span<const BlockCopy> copies);
+
+  const KvLayout& layout() const { return layout_; }
+  // By layer; empty before ensure().
+  std::span<const KvLayer> layers() const { return layers_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  KvLayout layout_;
+  std::vector<Device*> layer_devices_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<KvLayer> layers_;
+  uint64_t size_bytes_ = 0;
+};
+
+}  // namespace minfer

@@ -1,0 +1,51 @@
+// Decides once per model which device holds each layer, weight and KV region, from what the user asked for and what the devices
+// support. Fixed for the life of the model. Knows nothing of memory or plans.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/architecture.hpp"
+#include "engine/device.hpp"
+
+namespace minfer {
+
+// A node that its layer's device cannot run and another one takes.
+struct Fallback {
+  uint32_t layer;
+  Op op;
+  DType dtype;  // of the node's weight, f32 where it has none
+  uint32_t from_device;
+  uint32_t to_device;
+};
+
+struct Placement {
+  uint32_t id = 0;                                                 // process-wide; part of the graph cache's key
+  std::vector<uint32_t> layer_device;                              // by transformer block
+  std::vector<uint32_t> kv_device;                                 // by transformer block
+  std::vector<uint32_t> weight_device;                             // by weight id
+  std::map<std::pair<uint32_t, Op>, uint32_t> weightless_device;   // exceptions: operation of a layer that moved
+  uint32_t embedding_device = 0;
+  uint32_t output_device = 0;
+  std::vector<Fallback> fallbacks;
+
+  // The device of a layer, or of the places outside the blocks.
+  uint32_t device_of(uint32_t layer) const;
+};
+
+// Number of leading transformer blocks that a device takes; nullopt = all that are left.
+using LayerCounts = std::vector<std::optional<uint32_t>>;
+
+// devices: best first, as the user listed them; blocks are handed out in that order. Embedding and output go with the first
+// device only when it holds all blocks, otherwise to the last one. An operation that its device does not support goes to the next listed
+// device that does, last to a host device. KV operations of a layer stay together.
+// Fails when no device supports a node; with strict[d], also when a node would leave device d.
+Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device* const> devices, const LayerCounts& layer_counts,
+                              const std::vector<bool>& strict, const CParams& cparams);
+
+// One line for people: "layer 3: matmul (type 12) is not supported on cuda, runs on cpu".
+std::string describe(const Fallback& fallback, std::span<Device* const> devices);
+
+}  // namespace minfer

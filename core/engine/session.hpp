@@ -1,0 +1,87 @@
+// A session: one graph cache, one scratch buffer per device, one KV store, up to max_seqs sequences of one model.
+//
+// forward() is the whole step: params -> cached graph, or build -> inputs filled -> splits run -> logits. Not thread-safe;
+// sessions of one model may run on different threads.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/memory/kv_blocks.hpp"
+#include "engine/memory/kv_store.hpp"
+#include "engine/reuse/graph_cache.hpp"
+#include "engine/schedule/executor.hpp"
+
+namespace minfer {
+
+// Tokens appended to one sequence, at its cursor. Logits are wanted for the last n_out of them.
+struct SeqChunk {
+  SeqId seq = 0;
+  std::span<const int32_t> tokens;
+  uint32_t n_out = 0;
+};
+
+// Rows of logits in batch order, ascending. Valid until the next call on the session.
+struct Logits {
+  std::span<const float> values;
+  uint32_t n_rows = 0;
+  uint32_t n_vocab = 0;
+  std::span<const float> row(uint32_t i) const { return values.subspan(size_t{i} * n_vocab, n_vocab); }
+};
+
+struct SessionStats {
+  uint64_t builds = 0;
+  uint64_t reuses = 0;
+  uint64_t remaps = 0;  // reuses whose plans had to be bound again because the scratch had moved
+  uint64_t scratch_bytes = 0;
+  uint64_t kv_bytes = 0;
+  ExecutorStats executor;
+};
+
+class Session {
+ public:
+  // The model must outlive the session. cparams.placement_id is filled in here.
+  static Result<std::unique_ptr<Session>> create(const LoadedModel& model, CParams cparams, size_t cache_capacity = 8);
+
+  // Appends the chunks, each to its own sequence (a sequence at most once per call). Refuses, changing nothing, a position at or
+  // beyond n_ctx, a token outside the vocabulary, an n_out larger than its chunk. After kCancelled or a device's error the cursors are
+  // where they were.
+  Result<Logits> forward(std::span<const SeqChunk> chunks, const StopCheck* should_stop = nullptr);
+
+  uint32_t cursor(SeqId seq) const { return blocks_.cursor(seq); }
+  Status rollback(SeqId seq, uint32_t n_positions) { return blocks_.rollback(seq, n_positions); }
+  Status share_prefix(SeqId src, SeqId dst, uint32_t n_positions) { return blocks_.share_prefix(src, dst, n_positions); }
+
+  const CParams& cparams() const { return cparams_; }
+  const LoadedModel& model() const { return model_; }
+  SessionStats stats() const;
+  // The graph of the last forward; nullptr before the first.
+  const CompiledGraph* last_graph() const { return last_; }
+  // Called when a graph has been built.
+  void on_build(std::function<void(const CompiledGraph&)> callback) { on_build_ = std::move(callback); }
+  // Sees every node when cparams.observe is set.
+  void set_observer(NodeObserver observer) { observer_ = std::move(observer); }
+
+ private:
+  Session(const LoadedModel& model, const CParams& cparams, size_t cache_capacity);
+
+  Status check(std::span<const SeqChunk> chunks) const;
+  void fill_inputs(std::span<const SeqChunk> chunks);
+  Result<CompiledGraph*> graph_for(const GraphParams& params);
+
+  const LoadedModel& model_;
+  CParams cparams_;
+  std::vector<Scratch> scratch_;  // by device
+  KvBlocks blocks_;
+  KvStore kv_;
+  GraphCache cache_;  // behind scratch_ and kv_: its plans go first
+  Executor executor_;
+  std::array<std::vector<int32_t>, kInputKinds> inputs_;  // kBlockTable is read from blocks_ in place
+  SessionStats stats_;
+  CompiledGraph* last_ = nullptr;
+  std::function<void(const CompiledGraph&)> on_build_;
+  NodeObserver observer_;
+};
+
+}  // namespace minfer
