@@ -1,0 +1,13 @@
+// The tables that the files of each instruction set fill. Internal to the kernels.
+#pragma once
+
+#include "kernels/matmul.hpp"
+
+namespace minfer::cpu {
+
+extern const MatmulKernels kMatmulBaseline;
+#if defined(__x86_64__)
+extern const MatmulKernels kMatmulAvx2;
+#endif
+
+}  // namespace minfer::cpu
