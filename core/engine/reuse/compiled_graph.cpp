@@ -32,6 +32,22 @@ std::vector<KvLayer> all_kv_layers(const LoadedModel& model, const CParams& cpar
   return layers;
 }
 
+// Values that the host or another split reads: outputs, and inputs of nodes elsewhere (through views: the root and every view of it).
+std::vector<uint8_t> kept_values(const CompiledGraph& compiled, size_t split) {
+  const Graph& graph = compiled.graph;
+  std::vector<uint8_t> root_kept(graph.values.size(), 0);
+  for (ValueId id : graph.outputs) root_kept[graph.alias_root(id)] = 1;
+  for (size_t s = 0; s < compiled.splits.size(); ++s) {
+    if (s == split) continue;
+    for (NodeId n : compiled.splits[s].nodes)
+      for (ValueId id : graph.nodes[n].inputs)
+        if (id != kNone && graph.values[id].kind == ValueKind::kActivation) root_kept[graph.alias_root(id)] = 1;
+  }
+  std::vector<uint8_t> kept(graph.values.size(), 0);
+  for (ValueId id = 0; id < kept.size(); ++id) kept[id] = root_kept[graph.alias_root(id)];
+  return kept;
+}
+
 // Fuses what the devices support. The first pass tries everything; if a device refuses some of it, a second pass leaves those out.
 Result<FusedGraph> fuse_supported(const LoadedModel& model, const Graph& graph, const std::vector<uint32_t>& node_device,
                                   const CParams& cparams) {
@@ -96,7 +112,9 @@ Status bind_graph(CompiledGraph& compiled, const LoadedModel& model, std::span<S
   for (size_t d = 0; d < scratch.size(); ++d) MINFER_TRY(scratch[d].reserve(compiled.memory.arena_bytes[d]));
 
   std::vector<std::unique_ptr<Plan>> plans;
-  for (const Split& split : compiled.splits) {
+  for (size_t s = 0; s < compiled.splits.size(); ++s) {
+    const Split& split = compiled.splits[s];
+    const std::vector<uint8_t> kept = kept_values(compiled, s);
     std::vector<SplitView::Place> places(compiled.graph.values.size());
     for (ValueId id = 0; id < places.size(); ++id)
       if (const uint64_t offset = compiled.memory.offset_bytes[split.device][id]; offset != kNoPlace)
@@ -112,6 +130,7 @@ Status bind_graph(CompiledGraph& compiled, const LoadedModel& model, std::span<S
     view.graph = &compiled.graph;
     view.nodes = split.nodes;
     view.places = places;
+    view.kept = kept;
     view.kv = split_kv;
     view.uid = compiled.uid;
     view.generation = scratch[split.device].generation();

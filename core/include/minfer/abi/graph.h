@@ -78,6 +78,10 @@ typedef struct mi_op_attrs {
 #define MI_VALUE_INPUT 1u      /* index = MI_INPUT_*; bytes arrive with each step */
 #define MI_VALUE_WEIGHT 2u     /* index = weight id of the imported list */
 
+/* Somebody outside this view reads the value after the run: the host, or a split behind this one. A value without it may stay
+ * out of memory altogether, as long as the nodes of the view that read it get it. Never set in `supports`. */
+#define MI_VALUE_KEPT 1u
+
 typedef struct mi_buffer mi_buffer; /* a backend's memory object */
 
 typedef struct mi_value {
@@ -87,7 +91,7 @@ typedef struct mi_value {
   uint32_t n_dims;
   uint64_t dims[4]; /* unused ones are 1 */
   uint32_t index;
-  uint32_t reserved;
+  uint32_t flags;    /* MI_VALUE_KEPT */
   mi_buffer *buffer; /* activations in plan_create: where it lies. NULL in `supports` */
   uint64_t offset_bytes;
   uint64_t size_bytes;
