@@ -1,0 +1,25 @@
+// The table of pre-tokenizers: how text is cut into pieces before byte pairs are merged, by the name a model file gives
+// (tokenizer.ggml.pre). The one core file that knows names of model families; it knows nothing of vocabularies.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace minfer {
+
+struct Pretokenizer {
+  std::string_view name;
+  bool normalize_nfc;  // the family's reference tokenizer normalises text to NFC first
+  // End of the piece that begins at text[begin]; begin < text.size() and the result is > begin. The ends of `text` are ends
+  // of text to the pattern: it never looks across a special token. Bytes that are not UTF-8 are neither letter, number nor space.
+  size_t (*piece_end)(std::string_view text, size_t begin);
+};
+
+// Null when the name is unknown. The row is static.
+const Pretokenizer* find_pretokenizer(std::string_view name);
+
+// "qwen2, smollm, ...": for messages.
+std::string pretokenizer_names();
+
+}  // namespace minfer
