@@ -18,7 +18,7 @@ bool touches(std::span<const TextRange> ascending, TextRange range) {
 Result<Tokenizer> Tokenizer::create(const VocabularySource& source) {
   MINFER_ASSIGN(Vocabulary vocabulary, Vocabulary::build(source));
   if (source.pre.empty())
-    return invalid("tokenizer.ggml.pre is missing, so the pre-tokenizer is not known (known: {}); convert the model again with a newer converter",
+    return invalid("tokenizer.ggml.pre is missing, expected one of: {}; convert the model again with a newer converter",
                    pretokenizer_names());
   const Pretokenizer* pretokenizer = find_pretokenizer(source.pre);
   if (!pretokenizer)

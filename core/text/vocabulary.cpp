@@ -85,7 +85,8 @@ Result<Vocabulary> Vocabulary::build(const VocabularySource& source) {
 Status Vocabulary::add_tokens(const VocabularySource& source) {
   const std::vector<std::string_view>& tokens = source.tokens;
   if (tokens.empty()) return invalid("tokenizer.ggml.tokens is missing or empty: the file holds no vocabulary");
-  if (tokens.size() > kMaxEntries) return invalid("tokenizer.ggml.tokens has {} entries; at most {} are supported", tokens.size(), kMaxEntries);
+  if (tokens.size() > kMaxEntries)
+    return invalid("tokenizer.ggml.tokens has {} entries; at most {} are supported", tokens.size(), kMaxEntries);
   if (source.token_types.empty()) return invalid("tokenizer.ggml.token_type is missing or empty: control tokens cannot be told from text");
   if (source.token_types.size() != tokens.size())
     return invalid("tokenizer.ggml.token_type has {} entries, tokenizer.ggml.tokens has {}; they must match", source.token_types.size(),
@@ -101,9 +102,8 @@ Status Vocabulary::add_tokens(const VocabularySource& source) {
   token_slots_.resize(std::bit_ceil(tokens.size() * 2));
   const size_t mask = token_slots_.size() - 1;
   for (TokenId id = 0; id < tokens.size(); ++id) {
-    const int32_t type = source.token_types[id];
-    if (type < 1 || type > 6)
-      return invalid("tokenizer.ggml.token_type[{}] is {}; token types are 1 to 6", id, type);
+    const int64_t type = source.token_types[id];
+    if (type < 1 || type > 6) return invalid("tokenizer.ggml.token_type[{}] is {}; token types are 1 to 6", id, type);
     types_.push_back(static_cast<TokenType>(type));
     // Only normal tokens are written in the byte alphabet and made by merges; the others are their own text.
     const bool by_merges = types_[id] == TokenType::kNormal && append_decoded(tokens[id], bytes_);
@@ -160,7 +160,8 @@ Status Vocabulary::add_special_ids(const VocabularySource& source) {
 
 Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
   if (merges.empty()) return invalid("tokenizer.ggml.merges is missing or empty: byte-level BPE needs it");
-  if (merges.size() > kMaxEntries) return invalid("tokenizer.ggml.merges has {} entries; at most {} are supported", merges.size(), kMaxEntries);
+  if (merges.size() > kMaxEntries)
+    return invalid("tokenizer.ggml.merges has {} entries; at most {} are supported", merges.size(), kMaxEntries);
   merges_.resize(std::bit_ceil(merges.size() + merges.size() / 2 + 1));  // never full: a search ends at a gap
   merge_mask_ = merges_.size() - 1;
   std::string joined;

@@ -25,7 +25,7 @@ struct VocabularySource {
   std::string_view model;                // tokenizer.ggml.model
   std::string_view pre;                  // tokenizer.ggml.pre, empty when missing
   std::vector<std::string_view> tokens;  // tokenizer.ggml.tokens, in the byte alphabet of GPT-2
-  std::vector<int32_t> token_types;      // tokenizer.ggml.token_type, one per token
+  std::vector<int64_t> token_types;      // tokenizer.ggml.token_type, one per token
   std::vector<std::string_view> merges;  // tokenizer.ggml.merges, "left right", best first
   std::optional<uint32_t> bos, eos, eot, eom, unk, pad;  // tokenizer.ggml.*_token_id
   bool add_bos = false;                                  // tokenizer.ggml.add_bos_token

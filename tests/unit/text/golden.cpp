@@ -27,7 +27,7 @@ VocabularySource OwnedVocabulary::source() const {
 
 uint32_t OwnedVocabulary::add(std::string token, TokenType type) {
   tokens.push_back(std::move(token));
-  token_types.push_back(static_cast<int32_t>(type));
+  token_types.push_back(static_cast<int64_t>(type));
   return static_cast<uint32_t>(tokens.size() - 1);
 }
 
@@ -38,7 +38,7 @@ OwnedVocabulary read_vocabulary(const std::string& name) {
   v.pre = data.at("pre");
   v.tokens = data.at("tokens").get<std::vector<std::string>>();
   v.merges = data.at("merges").get<std::vector<std::string>>();
-  v.token_types = data.at("token_types").get<std::vector<int32_t>>();
+  v.token_types = data.at("token_types").get<std::vector<int64_t>>();
   v.bos = data.at("bos").get<uint32_t>();
   v.eos = data.at("eos").get<uint32_t>();
   v.pad = data.at("pad").get<uint32_t>();
@@ -74,7 +74,9 @@ size_t check_golden(const Tokenizer& tokenizer, const std::string& name, bool nf
     REQUIRE(on.ok());
     CHECK(*on == (expected.contains("ids_on") ? expected.at("ids_on") : expected.at("ids_off")).get<std::vector<TokenId>>());
 
-    const auto decoded = [&](const json& ids, ControlTokens control) { return *tokenizer.decode(ids.get<std::vector<TokenId>>(), control); };
+    const auto decoded = [&](const json& ids, ControlTokens control) {
+      return *tokenizer.decode(ids.get<std::vector<TokenId>>(), control);
+    };
     const json hex_off = field("decoded_hex", data.at("hex"));
     const json hex_on = field("decoded_on_hex", hex_off);
     const json hex_hidden = field("decoded_on_skip_control_hex", hex_on);

@@ -12,7 +12,7 @@ namespace minfer::test {
 struct OwnedVocabulary {
   std::string model = "gpt2", pre = "qwen2";
   std::vector<std::string> tokens, merges;
-  std::vector<int32_t> token_types;
+  std::vector<int64_t> token_types;
   std::optional<uint32_t> bos, eos, eot, eom, unk, pad;
   bool add_bos = false;
 

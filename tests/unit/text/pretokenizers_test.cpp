@@ -58,8 +58,8 @@ TEST_CASE("text/pretokenizers: smollm isolates digits, which are ends of text to
 
 TEST_CASE("text/pretokenizers: white space is the Unicode property, not more and not less", "[text]") {
   // After a letter: a space character begins a piece of white space, any other sticks to the letter that follows or to symbols.
-  for (const char* space : {"\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x8A", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF",
-                            "\xE2\x81\x9F", "\xE3\x80\x80", "\x09", "\x0B", "\x0C"}) {
+  for (const char* space : {"\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x8A", "\xE2\x80\xA8", "\xE2\x80\xA9",
+                            "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80", "\x09", "\x0B", "\x0C"}) {
     const std::string s = space;
     std::string text = "!";
     text.append(s).append(s).append("!");
