@@ -6,6 +6,9 @@
 namespace minfer::cpu {
 
 const MatmulKernels& matmul_kernels(Isa isa) {
+#if defined(__x86_64__)
+  if (isa >= Isa::kAvx2) return kMatmulAvx2;
+#endif
   static_cast<void>(isa);
   return kMatmulBaseline;
 }

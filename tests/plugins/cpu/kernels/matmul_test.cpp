@@ -145,6 +145,11 @@ TEST_CASE("cpu/matmul: baseline equals the model in all types and shapes") { che
 TEST_CASE("cpu/matmul: baseline equals the model for extreme weights and activations") {
   check_all(kernels_or_skip(Isa::kBaseline), extreme_cases());
 }
+TEST_CASE("cpu/matmul: avx2 equals the model in all types and shapes") { check_all(kernels_or_skip(Isa::kAvx2), shape_cases()); }
+TEST_CASE("cpu/matmul: avx2 equals the model for extreme weights and activations") {
+  check_all(kernels_or_skip(Isa::kAvx2), extreme_cases());
+}
+
 // Every instruction set that runs here.
 std::vector<const MatmulKernels*> supported_kernels() {
   std::vector<const MatmulKernels*> all;

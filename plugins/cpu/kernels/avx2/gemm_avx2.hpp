@@ -1,0 +1,177 @@
+// Several tokens: a slab of a group's weights is unpacked once into a panel that stays in the first-level cache, then all
+// tokens pass over it. Included by matmul_avx2.cpp only.
+#pragma once
+
+#include "kernels/avx2/gemv_avx2.hpp"
+
+namespace minfer::cpu {
+namespace {
+
+constexpr size_t kTokenBlock = 128;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
+constexpr size_t kGroupBlock = 8;
+
+// One block of 16 rows, unpacked.
+struct alignas(64) PanelBlock {
+  uint8_t q[8][64];      // stored values; Q8_0: the signed weights
+  float d[16], m[16];
+  int16_t scale[32], min[32];
+  uint8_t magnitude[8][64];  // Q8_0: |w|
+};
+
+struct alignas(64) GemmScratch {
+  PanelBlock panel[kSlabBlocks];
+  float acc[kGroupBlock][kTokenBlock][16];
+  float macc[kGroupBlock][kTokenBlock][16];
+};
+static_assert(sizeof(GemmScratch) <= kMatmulScratchBytes);
+
+template <WeightType type>
+inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
+  constexpr QuantFormat format = quant_format(type);
+  const PackedBlock at = packed_block(format, block);
+  for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
+    _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
+  for (int half = 0; half < 2; ++half) {
+    __m256i v[8];
+    unpack_half<format.bits>(group + at.planes + 32 * half, v);
+    for (int j = 0; j < 8; ++j) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(&out->q[j][32 * half]), v[j]);
+      if constexpr (type == WeightType::kQ8_0)
+        _mm256_store_si256(reinterpret_cast<__m256i*>(&out->magnitude[j][32 * half]), _mm256_abs_epi8(v[j]));
+    }
+    _mm256_store_ps(out->d + 8 * half, load_half8(group + at.d + 16 * half));
+    if constexpr (format.has_min) _mm256_store_ps(out->m + 8 * half, load_half8(group + at.m + 16 * half));
+    if constexpr (format.is_k()) {
+      const SubScales sub = load_sub_scales<type>(group + at.sub_scales, half);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out->scale + 16 * half), sub.scale);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out->min + 16 * half), sub.min);
+    }
+  }
+}
+
+// 16 rows x n tokens, the chains acc and macc [token][16] go on by n_blocks blocks. The activations of token c start at
+// a + c * n_blocks.
+template <WeightType type, int n>
+inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block* a, float (*acc)[16], float (*macc)[16]) {
+  constexpr QuantFormat format = quant_format(type);
+  __m256 sum[n][2], min_sum[n][2];
+  for (int c = 0; c < n; ++c)
+    for (int h = 0; h < 2; ++h) {
+      sum[c][h] = _mm256_load_ps(acc[c] + 8 * h);
+      if constexpr (format.has_min) min_sum[c][h] = _mm256_load_ps(macc[c] + 8 * h);
+    }
+  for (size_t b = 0; b < n_blocks; ++b, ++panel, ++a) {
+    __m256i isum[n][2];
+    const auto scale = [panel](int h) {
+      return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1);
+    };
+    if constexpr (type == WeightType::kQ8_0) {
+      for (int c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
+      for (int j = 0; j < 8; ++j)
+        for (int h = 0; h < 2; ++h) {
+          const __m256i w = load256(&panel->q[j][32 * h]), magnitude = load256(&panel->magnitude[j][32 * h]);
+          for (int c = 0; c < n; ++c) {
+            const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(broadcast32(a[c * n_blocks].q + 4 * j), w));
+            isum[c][h] = _mm256_add_epi32(isum[c][h], _mm256_madd_epi16(pairs, scale(h)));
+          }
+        }
+    } else {
+      constexpr int parts = type == WeightType::kQ6_K ? 2 : 1;  // 6-bit products leave room for 8 in a 16-bit sum
+      for (int part = 0; part < parts; ++part) {
+        __m256i s[n][2], start[n];
+        for (int c = 0; c < n; ++c) {
+          __m256i neg_sum = broadcast32(a[c * n_blocks].neg_sum16);
+          if constexpr (parts == 2) {
+            const __m256i first = broadcast32(a[c * n_blocks].neg_sum8);
+            neg_sum = part == 0 ? first : _mm256_sub_epi16(neg_sum, first);
+          }
+          start[c] = start_sum<type>(neg_sum);
+          s[c][0] = s[c][1] = start[c];
+        }
+        for (int j = part * 4; j < (parts == 2 ? part * 4 + 4 : 8); ++j) {
+          const __m256i w0 = load256(&panel->q[j][0]), w1 = load256(&panel->q[j][32]);
+          for (int c = 0; c < n; ++c) {
+            const __m256i x = broadcast32(a[c * n_blocks].q + 4 * j);
+            s[c][0] = _mm256_add_epi16(s[c][0], _mm256_maddubs_epi16(w0, x));
+            s[c][1] = _mm256_add_epi16(s[c][1], _mm256_maddubs_epi16(w1, x));
+          }
+        }
+        for (int c = 0; c < n; ++c)
+          for (int h = 0; h < 2; ++h) {
+            const __m256i more = block_sum<type>(s[c][h], start[c], scale(h));
+            isum[c][h] = part == 0 ? more : _mm256_add_epi32(isum[c][h], more);
+          }
+      }
+    }
+    for (int c = 0; c < n; ++c) {
+      const Q8Block& block = a[c * n_blocks];
+      const __m256 da = _mm256_set1_ps(block.d);
+      for (int h = 0; h < 2; ++h) {
+        sum[c][h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(panel->d + 8 * h), da), _mm256_cvtepi32_ps(isum[c][h]), sum[c][h]);
+        if constexpr (format.has_min) {
+          const __m256 mw = _mm256_mul_ps(_mm256_load_ps(panel->m + 8 * h), da);
+          if constexpr (format.is_k()) {
+            const __m256i mins = _mm256_madd_epi16(load256(panel->min + 16 * h), broadcast32(block.neg_sum16));
+            min_sum[c][h] = _mm256_fnmadd_ps(mw, _mm256_cvtepi32_ps(mins), min_sum[c][h]);
+          } else {
+            min_sum[c][h] = _mm256_fmadd_ps(mw, _mm256_set1_ps(block.sum), min_sum[c][h]);
+          }
+        }
+      }
+    }
+  }
+  for (int c = 0; c < n; ++c)
+    for (int h = 0; h < 2; ++h) {
+      _mm256_store_ps(acc[c] + 8 * h, sum[c][h]);
+      if constexpr (format.has_min) _mm256_store_ps(macc[c] + 8 * h, min_sum[c][h]);
+    }
+}
+
+template <WeightType type>
+constexpr int tokens_at_once() {
+  return 2;
+}
+
+template <WeightType type>
+void gemm(const MatmulArgs& args) {
+  constexpr int step = tokens_at_once<type>();
+  const size_t n_blocks = args.cols / kBlockCols;
+  const size_t group_bytes = packed_group_bytes(type, args.cols);
+  // With few tokens the weights are the larger stream: a group is then read from one end to the other.
+  const size_t groups_at_once = args.n_tokens <= 32 ? 1 : kGroupBlock;
+  GemmScratch& scratch = *static_cast<GemmScratch*>(args.scratch);
+  for (size_t token = 0; token < args.n_tokens; token += kTokenBlock) {
+    const size_t n_tokens = args.n_tokens - token < kTokenBlock ? args.n_tokens - token : kTokenBlock;
+    for (size_t first = args.group_begin; first < args.group_end; first += groups_at_once) {
+      const size_t n_groups = args.group_end - first < groups_at_once ? args.group_end - first : groups_at_once;
+      for (size_t i = 0; i < n_groups; ++i) {
+        std::memset(scratch.acc[i], 0, n_tokens * sizeof scratch.acc[0][0]);
+        if (quant_format(type).has_min) std::memset(scratch.macc[i], 0, n_tokens * sizeof scratch.macc[0][0]);
+      }
+      for (size_t slab = 0; slab < n_blocks; slab += kSlabBlocks) {
+        const size_t width = n_blocks - slab < kSlabBlocks ? n_blocks - slab : kSlabBlocks;
+        const Q8Block* a = args.q8 + slab * args.n_tokens + token * width;
+        for (size_t i = 0; i < n_groups; ++i) {
+          const uint8_t* group = static_cast<const uint8_t*>(args.weights) + (first + i) * group_bytes;
+          for (size_t b = 0; b < width; ++b) expand<type>(group, slab + b, &scratch.panel[b]);
+          size_t c = 0;
+          for (; c + step <= n_tokens; c += step)
+            micro_kernel<type, step>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+          for (; c < n_tokens; ++c)
+            micro_kernel<type, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+        }
+      }
+      for (size_t c = 0; c < n_tokens; ++c)
+        for (size_t i = 0; i < n_groups; ++i) {
+          const float* acc = scratch.acc[i][c];
+          const float* macc = scratch.macc[i][c];
+          const __m256 sum[2] = {_mm256_load_ps(acc), _mm256_load_ps(acc + 8)};
+          const __m256 min_sum[2] = {_mm256_load_ps(macc), _mm256_load_ps(macc + 8)};
+          finish_rows<type>(args, (first + i) * 16, token + c, sum, min_sum);
+        }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace minfer::cpu
