@@ -32,16 +32,18 @@ std::vector<KvLayer> all_kv_layers(const LoadedModel& model, const CParams& cpar
   return layers;
 }
 
-// Values that the host or another split reads: outputs, and inputs of nodes elsewhere (through views: the root and every view of it).
+// Values that must lie in memory after their node: graph outputs, what other splits read, what is read through a view.
 std::vector<uint8_t> kept_values(const CompiledGraph& compiled, size_t split) {
   const Graph& graph = compiled.graph;
   std::vector<uint8_t> root_kept(graph.values.size(), 0);
   for (ValueId id : graph.outputs) root_kept[graph.alias_root(id)] = 1;
   for (size_t s = 0; s < compiled.splits.size(); ++s) {
-    if (s == split) continue;
     for (NodeId n : compiled.splits[s].nodes)
-      for (ValueId id : graph.nodes[n].inputs)
-        if (id != kNone && graph.values[id].kind == ValueKind::kActivation) root_kept[graph.alias_root(id)] = 1;
+      for (ValueId id : graph.nodes[n].inputs) {
+        if (id == kNone || graph.values[id].kind != ValueKind::kActivation) continue;
+        const ValueId root = graph.alias_root(id);
+        if (s != split || root != id) root_kept[root] = 1;  // read elsewhere, or through a view
+      }
   }
   std::vector<uint8_t> kept(graph.values.size(), 0);
   for (ValueId id = 0; id < kept.size(); ++id) kept[id] = root_kept[graph.alias_root(id)];

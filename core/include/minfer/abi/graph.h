@@ -78,8 +78,9 @@ typedef struct mi_op_attrs {
 #define MI_VALUE_INPUT 1u      /* index = MI_INPUT_*; bytes arrive with each step */
 #define MI_VALUE_WEIGHT 2u     /* index = weight id of the imported list */
 
-/* Somebody outside this view reads the value after the run: the host, or a split behind this one. A value without it may stay
- * out of memory altogether, as long as the nodes of the view that read it get it. Never set in `supports`. */
+/* The value must lie in its memory once its node has run: the host or another split reads it, or a node of this view reads it under
+ * another value index (a MI_OP_VIEW of it). A value without the flag may stay out of memory altogether, as long as the nodes
+ * that name it get it. Never set in `supports`. */
 #define MI_VALUE_KEPT 1u
 
 typedef struct mi_buffer mi_buffer; /* a backend's memory object */

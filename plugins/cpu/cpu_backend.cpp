@@ -1,0 +1,38 @@
+// The cpu plugin's entry: its options and its one device.
+#include "cpu_device.hpp"
+
+namespace minfer::cpu {
+namespace {
+
+constexpr uint64_t kMaxThreads = 1024;
+
+Isa read_isa(const sdk::Host& host) {
+  const std::string wanted = host.option("isa").value_or("auto");
+  if (wanted == "auto") return best_isa();
+  for (uint32_t i = 0; i < kIsaCount; ++i) {
+    const Isa isa = static_cast<Isa>(i);
+    if (wanted != isa_name(isa)) continue;
+    if (!isa_supported(isa))
+      sdk::fail(MI_UNSUPPORTED, "option isa: this machine does not have ", wanted, " (its best is ", isa_name(best_isa()), ")");
+    return isa;
+  }
+  sdk::fail(MI_INVALID_ARGUMENT, "option isa: '", wanted, "' is none of auto, baseline, avx2, avx512, avx512vnni");
+}
+
+class CpuBackend final : public sdk::Backend {
+ public:
+  explicit CpuBackend(const sdk::Host& host)
+      : n_threads_(static_cast<unsigned>(host.option_uint("threads", 1, kMaxThreads).value_or(usable_cpus()))), isa_(read_isa(host)) {}
+
+  uint32_t device_count() override { return 1; }
+  std::unique_ptr<sdk::Device> open_device(uint32_t) override { return std::make_unique<CpuDevice>(n_threads_, isa_); }
+
+ private:
+  unsigned n_threads_;
+  Isa isa_;
+};
+
+}  // namespace
+}  // namespace minfer::cpu
+
+MINFER_EXPORT_BACKEND(minfer::cpu::CpuBackend, MINFER_PLUGIN_NAME, MINFER_PLUGIN_VERSION)

@@ -1,0 +1,74 @@
+#include "cpu_device.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace minfer::cpu {
+
+void CpuBuffer::check(uint64_t offset, uint64_t size_bytes) const {
+  if (offset > memory_.size() || size_bytes > memory_.size() - offset)
+    sdk::fail(MI_INVALID_ARGUMENT, "bytes ", offset, " + ", size_bytes, " do not lie in a buffer of ", memory_.size());
+}
+
+void CpuBuffer::write(uint64_t offset, const void* src, uint64_t size_bytes) {
+  check(offset, size_bytes);
+  std::memcpy(memory_.data() + offset, src, size_bytes);
+}
+
+void CpuBuffer::read(uint64_t offset, void* dst, uint64_t size_bytes) {
+  check(offset, size_bytes);
+  std::memcpy(dst, memory_.data() + offset, size_bytes);
+}
+
+CpuDevice::CpuDevice(unsigned n_threads, Isa isa) : isa_(isa), kernels_{op_kernels(isa), matmul_kernels(isa)}, team_(n_threads) {}
+
+sdk::DeviceInfo CpuDevice::info() {
+  sdk::DeviceInfo info;
+  info.name = "cpu";
+  info.description = sdk::join(team_.size(), team_.size() == 1 ? " thread, " : " threads, ", isa_name(isa_));
+  info.flags = MI_DEVICE_HOST;
+  const long pages = sysconf(_SC_PHYS_PAGES), free_pages = sysconf(_SC_AVPHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && free_pages > 0 && page_bytes > 0) {
+    info.memory_total_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
+    info.memory_free_bytes = static_cast<uint64_t>(free_pages) * static_cast<uint64_t>(page_bytes);
+  }
+  return info;
+}
+
+void CpuDevice::supports(const sdk::GraphView& graph, uint8_t* mask) {
+  for (uint32_t n = 0; n < graph.n_nodes(); ++n) mask[n] = node_supported(graph, graph.node(n));
+}
+
+std::unique_ptr<sdk::Weights> CpuDevice::import_weights(const sdk::WeightList& list) { return std::make_unique<CpuWeights>(list, team_); }
+
+sdk::KvBytes CpuDevice::kv_region_bytes(const mi_kv_layout& layout) {
+  if (!kv_layout_known(layout))
+    sdk::fail(MI_UNSUPPORTED, "KV rows of ", layout.n_head_kv, " heads of ", layout.head_dim, " in format ", layout.format);
+  const uint64_t bytes = cpu::kv_region_bytes(kv_layout_of(layout), layout.n_blocks);
+  return {bytes, bytes};
+}
+
+void CpuDevice::kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) {
+  const KvLayout mine = kv_layout_of(layout);
+  for (uint32_t i = 0; i < n_copies; ++i) {
+    const mi_kv_copy& c = copies[i];
+    const auto outside = [&](uint32_t block, uint32_t row) {
+      return block >= layout.n_blocks || row > MI_KV_BLOCK_POSITIONS || c.n_rows > MI_KV_BLOCK_POSITIONS - row;
+    };
+    if (outside(c.src_block, c.src_row) || outside(c.dst_block, c.dst_row))
+      sdk::fail(MI_INVALID_ARGUMENT, "KV copy ", i, " does not lie in regions of ", layout.n_blocks, " blocks");
+  }
+  for (uint32_t i = 0; i < n_copies; ++i) {
+    const mi_kv_copy& c = copies[i];
+    cpu::kv_copy_rows(mine, k.host_ptr(), v.host_ptr(), int64_t{c.src_block} * kKvBlock + c.src_row,
+                      int64_t{c.dst_block} * kKvBlock + c.dst_row, c.n_rows);
+  }
+}
+
+std::unique_ptr<sdk::Plan> CpuDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {
+  return std::make_unique<CpuPlan>(make_phases(graph, static_cast<const CpuWeights*>(weights), team_.size(), rope_tables_), kernels_, team_,
+                                   workspace_);
+}
+
+}  // namespace minfer::cpu

@@ -1,0 +1,41 @@
+// The processor as one device: its threads, kernels and memory.
+#pragma once
+
+#include "cpu_features.hpp"
+#include "cpu_plan.hpp"
+
+namespace minfer::cpu {
+
+class CpuBuffer final : public sdk::Buffer {
+ public:
+  explicit CpuBuffer(uint64_t size_bytes) : memory_(size_bytes) {}
+  void* host_ptr() noexcept override { return memory_.data(); }
+  void write(uint64_t offset, const void* src, uint64_t size_bytes) override;
+  void read(uint64_t offset, void* dst, uint64_t size_bytes) override;
+
+ private:
+  void check(uint64_t offset, uint64_t size_bytes) const;
+  PageMemory memory_;
+};
+
+class CpuDevice final : public sdk::Device {
+ public:
+  CpuDevice(unsigned n_threads, Isa isa);
+
+  sdk::DeviceInfo info() override;
+  void supports(const sdk::GraphView& graph, uint8_t* mask) override;
+  std::unique_ptr<sdk::Weights> import_weights(const sdk::WeightList& list) override;
+  std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override { return std::make_unique<CpuBuffer>(size_bytes); }
+  sdk::KvBytes kv_region_bytes(const mi_kv_layout& layout) override;
+  void kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) override;
+  std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override;
+
+ private:
+  Isa isa_;
+  Kernels kernels_;
+  ThreadTeam team_;
+  Workspace workspace_;
+  RopeTables rope_tables_;
+};
+
+}  // namespace minfer::cpu
