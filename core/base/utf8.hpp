@@ -1,0 +1,17 @@
+// Is a text well-formed UTF-8 (RFC 3629)? And how to show bytes from a file in a message.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace minfer {
+
+// Overlong forms, surrogates and code points above U+10FFFF are ill-formed.
+bool is_valid_utf8(std::string_view text);
+
+// 'text' in quotes, fit for one line of a message: control characters and quotes are escaped, bytes that are not UTF-8 become
+// \xNN, and a text of more than `max_bytes` bytes is cut with "..." and its length.
+std::string quoted(std::string_view text, size_t max_bytes = 100);
+
+}  // namespace minfer

@@ -1,0 +1,14 @@
+// Metadata values as text for people, one line each.
+#pragma once
+
+#include <string>
+
+#include "gguf/value.hpp"
+
+namespace minfer::gguf {
+
+// "32", "1e-05", "true", "'llama'", "[1, 2, 3]". Of an array of more than 8 elements the first 5 and the last 3 are shown with
+// the count; long strings are cut and control characters escaped.
+std::string describe_value(const Value& value);
+
+}  // namespace minfer::gguf
