@@ -37,7 +37,7 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
-std::string quoted(std::string_view text, size_t max_bytes) {
+std::string quote(std::string_view text, size_t max_bytes) {
   std::string out = "'";
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -12,6 +12,6 @@ bool is_valid_utf8(std::string_view text);
 
 // 'text' in quotes, fit for one line of a message: control characters and quotes are escaped, bytes that are not UTF-8 become
 // \xNN, and a text of more than `max_bytes` bytes is cut with "..." and its length.
-std::string quoted(std::string_view text, size_t max_bytes = 100);
+std::string quote(std::string_view text, size_t max_bytes = 100);
 
 }  // namespace minfer

@@ -49,14 +49,14 @@ std::string list_text(uint64_t count, Show show) {
 }  // namespace
 
 std::string describe_value(const Value& value) {
-  if (value.type == ValueType::kString) return quoted(value.string());
+  if (value.type == ValueType::kString) return quote(value.string());
   if (value.type != ValueType::kArray) return scalar_text(value.type, value.bytes.data());
   if (value.element_type == ValueType::kString) {
     auto string = StringArray(value).begin();
     uint64_t at = 0;
     return list_text(value.count, [&](uint64_t i) {
       for (; at < i; ++at) ++string;
-      return quoted(*string, 40);
+      return quote(*string, 40);
     });
   }
   const uint32_t size = fixed_size(value.element_type);

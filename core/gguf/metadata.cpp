@@ -15,11 +15,11 @@ std::string type_text(const Value& value) {
 }
 
 Error missing(std::string_view key, std::string_view expected) {
-  return not_found("metadata key {} is missing (expected {})", quoted(key), expected);
+  return not_found("metadata key {} is missing (expected {})", quote(key), expected);
 }
 
 Error wrong_type(const Value& value, std::string_view expected) {
-  return invalid("metadata key {} has type {}, expected {}", quoted(value.name), type_text(value), expected);
+  return invalid("metadata key {} has type {}, expected {}", quote(value.name), type_text(value), expected);
 }
 
 // The value of a key that satisfies `accepts`.
@@ -46,8 +46,8 @@ Result<Integer> integer(const Metadata& metadata, std::string_view key) {
 Result<uint64_t> unsigned_up_to(const Metadata& metadata, std::string_view key, uint64_t largest) {
   MINFER_ASSIGN(const Integer number, integer(metadata, key));
   if (number.negative)
-    return invalid("metadata key {} is {}, expected an integer of at least 0", quoted(key), static_cast<int64_t>(number.bits));
-  if (number.bits > largest) return invalid("metadata key {} is {}, expected at most {}", quoted(key), number.bits, largest);
+    return invalid("metadata key {} is {}, expected an integer of at least 0", quote(key), static_cast<int64_t>(number.bits));
+  if (number.bits > largest) return invalid("metadata key {} is {}, expected at most {}", quote(key), number.bits, largest);
   return number.bits;
 }
 
@@ -67,7 +67,7 @@ Result<uint32_t> Metadata::u32(std::string_view key) const {
 Result<int64_t> Metadata::i64(std::string_view key) const {
   MINFER_ASSIGN(const Integer number, integer(*this, key));
   if (!number.negative && number.bits > INT64_MAX)
-    return invalid("metadata key {} is {}, expected at most {}", quoted(key), number.bits, INT64_MAX);
+    return invalid("metadata key {} is {}, expected at most {}", quote(key), number.bits, INT64_MAX);
   return static_cast<int64_t>(number.bits);
 }
 
@@ -100,7 +100,7 @@ Result<IntArray> Metadata::ints(std::string_view key) const {
     for (uint64_t i = 0; i < value->count; ++i) {
       const auto element = load<uint64_t>(value->bytes.data() + 8 * i);
       if (element > INT64_MAX)
-        return invalid("metadata key {}: element {} is {}, expected at most {}", quoted(key), i, element, INT64_MAX);
+        return invalid("metadata key {}: element {} is {}, expected at most {}", quote(key), i, element, INT64_MAX);
     }
   }
   return IntArray(*value);

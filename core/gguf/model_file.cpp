@@ -112,7 +112,7 @@ Result<ModelFile> open_model_file(const fs::path& path) {
   const auto add = [&](OpenedPart part) -> Status {
     MINFER_TRY(merge_metadata(model.metadata_, part.contents.metadata));
     for (const Tensor& tensor : part.contents.tensors)
-      if (!model.tensors_.add(tensor)) return invalid("tensor {} is also in a part before it", quoted(tensor.name));
+      if (!model.tensors_.add(tensor)) return invalid("tensor {} is also in a part before it", quote(tensor.name));
     model.parts_.push_back(std::move(part.mapping));
     return {};
   };

@@ -71,9 +71,9 @@ Result<Metadata> parse_metadata(ByteReader& reader, uint64_t count) {
     if (!key.ok()) return key.error().in(place);
     value.name = *key;
     if (value.name.empty()) return invalid("{}: its name at offset {} is empty", place, offset);
-    if (!is_valid_utf8(value.name)) return invalid("{}: its name at offset {}, {}, is not valid UTF-8", place, offset, quoted(value.name));
-    if (const Status status = read_value(reader, value); !status.ok()) return status.error().in(text("metadata key {}", quoted(value.name)));
-    if (!metadata.add(value)) return invalid("metadata key {} at offset {} appears twice", quoted(value.name), offset);
+    if (!is_valid_utf8(value.name)) return invalid("{}: its name at offset {}, {}, is not valid UTF-8", place, offset, quote(value.name));
+    if (const Status status = read_value(reader, value); !status.ok()) return status.error().in(text("metadata key {}", quote(value.name)));
+    if (!metadata.add(value)) return invalid("metadata key {} at offset {} appears twice", quote(value.name), offset);
   }
   return metadata;
 }

@@ -20,7 +20,7 @@ struct Record {
 
 // "'blk.0.attn_q.weight' (type Q4_K, id 12, dims [896, 896])"
 std::string record_text(const Tensor& tensor) {
-  return text("{} (type {}, id {}, dims {})", quoted(tensor.name), type_name(tensor.type), static_cast<uint32_t>(tensor.type),
+  return text("{} (type {}, id {}, dims {})", quote(tensor.name), type_name(tensor.type), static_cast<uint32_t>(tensor.type),
               dims_text({tensor.dims.data(), tensor.n_dims}));
 }
 
@@ -29,8 +29,8 @@ Result<std::string_view> read_name(ByteReader& reader) {
   MINFER_ASSIGN(const std::string_view name, reader.string("the name"));
   if (name.empty()) return invalid("the name at offset {} is empty", offset);
   if (name.size() > kMaxNameBytes)
-    return invalid("the name {} has {} bytes, the format allows {}", quoted(name), name.size(), kMaxNameBytes);
-  if (!is_valid_utf8(name)) return invalid("the name {} is not valid UTF-8", quoted(name));
+    return invalid("the name {} has {} bytes, the format allows {}", quote(name), name.size(), kMaxNameBytes);
+  if (!is_valid_utf8(name)) return invalid("the name {} is not valid UTF-8", quote(name));
   return name;
 }
 
@@ -85,12 +85,12 @@ Result<TensorList> parse_tensors(ByteReader& reader, uint64_t count, uint64_t al
     const auto name = read_name(reader);
     if (!name.ok()) return name.error().in(text("tensor {} of {}", i + 1, count));
     record.tensor.name = *name;
-    if (const Status status = read_rest(reader, record); !status.ok()) return status.error().in(text("tensor {}", quoted(*name)));
+    if (const Status status = read_rest(reader, record); !status.ok()) return status.error().in(text("tensor {}", quote(*name)));
     MINFER_TRY(check_offset(record, records.empty() ? nullptr : &records.back(), data_size, alignment));
     const auto end = checked_add(data_size, record.n_bytes);
     const auto padded = end ? checked_align_up(*end, alignment) : std::nullopt;
     if (!padded || *end > file.size())
-      return invalid("tensor {} needs {} bytes of data at offset {}, but the file has {} bytes", record_text(record.tensor),
+      return invalid("tensor {} needs {} bytes of data at offset {}, but the file has {} bytes: it is truncated or damaged", record_text(record.tensor),
                      record.n_bytes, record.offset, file.size());
     data_size = *padded;
     records.push_back(record);
@@ -102,10 +102,10 @@ Result<TensorList> parse_tensors(ByteReader& reader, uint64_t count, uint64_t al
     // No overflow: both terms are at most the size of the file plus one alignment.
     const uint64_t begin = data_start + record.offset;
     if (begin + record.n_bytes > file.size())
-      return invalid("the data of tensor {} ends at byte {}, but the file ends at {}: it is truncated (an incomplete download?)",
+      return invalid("the data of tensor {} ends at byte {}, but the file ends at {}: it is truncated or damaged",
                      record_text(record.tensor), begin + record.n_bytes, file.size());
     record.tensor.bytes = file.subspan(begin, record.n_bytes);
-    if (!tensors.add(record.tensor)) return invalid("tensor {} appears twice", quoted(record.tensor.name));
+    if (!tensors.add(record.tensor)) return invalid("tensor {} appears twice", quote(record.tensor.name));
   }
   return tensors;
 }

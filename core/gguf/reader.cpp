@@ -19,7 +19,7 @@ Status check_magic(ByteReader& reader) {
   const std::string_view found(reinterpret_cast<const char*>(magic.data()), magic.size());
   if (found == "GGUF") return {};
   if (found == "FUGG") return unsupported("header: the magic is written in the other byte order; little-endian files are supported");
-  return invalid("header: the file begins with {}, not 'GGUF': it is not a GGUF model", quoted(found));
+  return invalid("header: the file begins with {}, not 'GGUF': it is not a GGUF model", quote(found));
 }
 
 Status check_version(uint32_t version) {

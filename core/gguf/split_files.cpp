@@ -59,7 +59,7 @@ Status merge_metadata(Metadata& merged, const Metadata& part) {
   for (const Value& value : part.values()) {
     if (merged.add(value) || value.name == "split.no" || value.name == "general.alignment") continue;
     if (!same_value(*merged.find(value.name), value))
-      return invalid("metadata key {} differs from that of the parts before it: the files belong to different models", quoted(value.name));
+      return invalid("metadata key {} differs from that of the parts before it: the files belong to different models", quote(value.name));
   }
   return {};
 }

@@ -1,0 +1,92 @@
+#include "base/file_mapping.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "support/support.hpp"
+
+using namespace minfer;
+using minfer::test::TempDir;
+using minfer::test::write_file;
+
+namespace {
+std::string text_of(const FileMapping& mapping) {
+  return {reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size()};
+}
+// The pages of the mapping that are present in the page tables of this process are not visible through mincore (it shows the
+// page cache), so count them in /proc/self/smaps: resident KiB of the mapping that starts at `address`.
+long resident_kib(const void* address) {
+  char head[32];
+  std::snprintf(head, sizeof head, "%lx-", reinterpret_cast<unsigned long>(address));
+  bool inside = false;
+  for (const std::string& line : test::read_lines("/proc/self/smaps")) {
+    if (line.rfind(head, 0) == 0) inside = true;
+    else if (inside && line.rfind("Rss:", 0) == 0) return std::stol(line.substr(4));
+  }
+  return -1;
+}
+}  // namespace
+
+TEST_CASE("base/file_mapping: serves the bytes of a file and keeps their address when moved", "[base]") {
+  TempDir dir;
+  write_file(dir.path() / "a", "hello");
+  auto opened = FileMapping::open(dir.path() / "a");
+  REQUIRE(opened.ok());
+  const std::byte* address = opened->bytes().data();
+  FileMapping moved = std::move(*opened);
+  CHECK(text_of(moved) == "hello");
+  CHECK(moved.size() == 5);
+  CHECK(moved.bytes().data() == address);
+  CHECK(opened->size() == 0);
+  FileMapping assigned;
+  assigned = std::move(moved);
+  CHECK(assigned.bytes().data() == address);
+  CHECK(text_of(assigned) == "hello");
+}
+
+TEST_CASE("base/file_mapping: refuses missing files, directories, pipes and empty files with path and reason", "[base]") {
+  TempDir dir;
+  write_file(dir.path() / "empty", "");
+  REQUIRE(mkfifo((dir.path() / "pipe").c_str(), 0600) == 0);
+  const auto refusal = [&](const char* name) {
+    const auto opened = FileMapping::open(dir.path() / name);
+    REQUIRE_FALSE(opened.ok());
+    CHECK_THAT(opened.error().text, Catch::Contains((dir.path() / name).string()));
+    return opened.error();
+  };
+  CHECK(refusal("nothing").code == ErrorCode::kNotFound);
+  CHECK_THAT(refusal("nothing").text, Catch::Contains("No such file"));
+  CHECK_THAT(refusal(".").text, Catch::Contains("is a directory"));
+  CHECK_THAT(refusal("pipe").text, Catch::Contains("not a regular file"));
+  CHECK_THAT(refusal("empty").text, Catch::Contains("is empty (0 bytes)"));
+  CHECK_THAT(refusal("empty/below").text, Catch::Contains("Not a directory"));
+}
+
+TEST_CASE("base/file_mapping: dropped pages leave memory and read back the same", "[base]") {
+  TempDir dir;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::string bytes(64 * page + 100, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i / page + i % 7);
+  write_file(dir.path() / "a", bytes);
+  auto mapping = FileMapping::open(dir.path() / "a");
+  REQUIRE(mapping.ok());
+  REQUIRE(text_of(*mapping) == bytes);  // touches every page
+  const long before = resident_kib(mapping->bytes().data());
+  REQUIRE(before == static_cast<long>(65 * page / 1024));
+
+  mapping->drop_pages(1, page);  // no whole page inside
+  CHECK(resident_kib(mapping->bytes().data()) == before);
+  mapping->drop_pages(page - 1, 2 * page + 2);  // pages 1 and 2
+  CHECK(resident_kib(mapping->bytes().data()) == before - static_cast<long>(2 * page / 1024));
+  mapping->drop_pages(bytes.size(), 10);
+  mapping->drop_pages(UINT64_MAX, UINT64_MAX);
+  CHECK(resident_kib(mapping->bytes().data()) == before - static_cast<long>(2 * page / 1024));
+  mapping->drop_pages(0, UINT64_MAX);  // cut at the end, the last partial page included
+  CHECK(resident_kib(mapping->bytes().data()) == 0);
+  CHECK(text_of(*mapping) == bytes);
+}
