@@ -48,6 +48,15 @@ std::string list_text(uint64_t count, Show show) {
 
 }  // namespace
 
+std::string dims_text(std::span<const uint64_t> dims) {
+  std::string out = "[";
+  for (const uint64_t dim : dims) {
+    if (out.size() > 1) out += ", ";
+    out += std::to_string(dim);
+  }
+  return out + "]";
+}
+
 std::string describe_value(const Value& value) {
   if (value.type == ValueType::kString) return quote(value.string());
   if (value.type != ValueType::kArray) return scalar_text(value.type, value.bytes.data());

@@ -51,9 +51,7 @@ Result<uint64_t> unsigned_up_to(const Metadata& metadata, std::string_view key, 
   return number.bits;
 }
 
-bool is_array_of(const Value& value, bool (*accepts)(ValueType)) {
-  return value.type == ValueType::kArray && accepts(value.element_type);
-}
+bool is_array_of(const Value& value, bool (*accepts)(ValueType)) { return value.type == ValueType::kArray && accepts(value.element_type); }
 
 }  // namespace
 
@@ -88,19 +86,17 @@ Result<std::string_view> Metadata::string(std::string_view key) const {
 
 Result<StringArray> Metadata::strings(std::string_view key) const {
   MINFER_ASSIGN(const Value* value, typed(*this, key, "an array of strings", [](const Value& v) {
-    return is_array_of(v, [](ValueType t) { return t == ValueType::kString; });
-  }));
+                  return is_array_of(v, [](ValueType t) { return t == ValueType::kString; });
+                }));
   return StringArray(*value);
 }
 
 Result<IntArray> Metadata::ints(std::string_view key) const {
-  MINFER_ASSIGN(const Value* value,
-                typed(*this, key, "an array of integers", [](const Value& v) { return is_array_of(v, is_integer); }));
+  MINFER_ASSIGN(const Value* value, typed(*this, key, "an array of integers", [](const Value& v) { return is_array_of(v, is_integer); }));
   if (value->element_type == ValueType::kU64) {
     for (uint64_t i = 0; i < value->count; ++i) {
       const auto element = load<uint64_t>(value->bytes.data() + 8 * i);
-      if (element > INT64_MAX)
-        return invalid("metadata key {}: element {} is {}, expected at most {}", quote(key), i, element, INT64_MAX);
+      if (element > INT64_MAX) return invalid("metadata key {}: element {} is {}, expected at most {}", quote(key), i, element, INT64_MAX);
     }
   }
   return IntArray(*value);

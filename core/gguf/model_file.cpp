@@ -33,7 +33,8 @@ Result<OpenedPart> open_part(const fs::path& path) {
 // The word for a POSIX shell.
 std::string shell_word(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("_./+:@%,-").find(c) != std::string_view::npos;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./+:@%,-").find(c) != std::string_view::npos;
   });
   if (plain) return word;
   std::string out = "'";
@@ -136,7 +137,8 @@ Result<ModelFile> open_model_file(const fs::path& path) {
     if (status.ok()) status = add(std::move(part));
     if (!status.ok()) return status.error().in(part_path.string());
   }
-  if (const Status status = check_tensor_count(model.metadata_, model.tensors_.size()); !status.ok()) return status.error().in(path.string());
+  if (const Status status = check_tensor_count(model.metadata_, model.tensors_.size()); !status.ok())
+    return status.error().in(path.string());
   return model;
 }
 

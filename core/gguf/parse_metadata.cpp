@@ -1,7 +1,6 @@
 // Key-value pairs of a GGUF file. A value of unknown size ends the reading, so every type must be known.
 #include <algorithm>
 
-#include "base/checked_math.hpp"
 #include "base/utf8.hpp"
 #include "gguf/parse.hpp"
 
@@ -36,8 +35,7 @@ Result<std::span<const std::byte>> read_array(ByteReader& reader, Value& value) 
   if (size) return reader.take(value.count * size, "the array");
   ByteReader strings = reader;
   for (uint64_t i = 0; i < value.count; ++i)
-    if (const auto string = strings.string("a string of the array"); !string.ok())
-      return string.error().in(text("element {}", i));
+    if (const auto string = strings.string("a string of the array"); !string.ok()) return string.error().in(text("element {}", i));
   return reader.take(strings.position() - reader.position(), "the array");
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/utf8.hpp"
+#include "gguf/describe.hpp"
 #include "gguf/parse.hpp"
 
 namespace minfer::gguf {
@@ -66,20 +67,11 @@ Status check_offset(const Record& record, const Record* previous, uint64_t expec
 
 }  // namespace
 
-std::string dims_text(std::span<const uint64_t> dims) {
-  std::string out = "[";
-  for (const uint64_t dim : dims) {
-    if (out.size() > 1) out += ", ";
-    out += std::to_string(dim);
-  }
-  return out + "]";
-}
-
 Result<TensorList> parse_tensors(ByteReader& reader, uint64_t count, uint64_t alignment, std::span<const std::byte> file) {
   if (count > reader.remaining() / kSmallestRecord)
     return invalid("header: tensor count at offset 8 is {}, but only {} bytes remain in the file", count, reader.remaining());
   std::vector<Record> records;  // grows with what is read: a count is no reason to allocate
-  uint64_t data_size = 0;  // of the tensors so far, each padded
+  uint64_t data_size = 0;       // of the tensors so far, each padded
   for (uint64_t i = 0; i < count; ++i) {
     Record record;
     const auto name = read_name(reader);
@@ -90,8 +82,8 @@ Result<TensorList> parse_tensors(ByteReader& reader, uint64_t count, uint64_t al
     const auto end = checked_add(data_size, record.n_bytes);
     const auto padded = end ? checked_align_up(*end, alignment) : std::nullopt;
     if (!padded || *end > file.size())
-      return invalid("tensor {} needs {} bytes of data at offset {}, but the file has {} bytes: it is truncated or damaged", record_text(record.tensor),
-                     record.n_bytes, record.offset, file.size());
+      return invalid("tensor {} needs {} bytes of data at offset {}, but the file has {} bytes: it is truncated or damaged",
+                     record_text(record.tensor), record.n_bytes, record.offset, file.size());
     data_size = *padded;
     records.push_back(record);
   }

@@ -25,7 +25,8 @@ Status check_magic(ByteReader& reader) {
 Status check_version(uint32_t version) {
   if (version == 2 || version == 3) return {};
   if (version == 0) return invalid("header: version 0 is not a GGUF version");
-  if (version == 1) return unsupported("header: GGUF version 1 is not supported (2 and 3 are); convert the model again with a current tool");
+  if (version == 1)
+    return unsupported("header: GGUF version 1 is not supported (2 and 3 are); convert the model again with a current tool");
   if ((version & 0xFFFF) == 0)
     return unsupported("header: version 0x{:08x} is byte-swapped: the file has big-endian byte order; little-endian files are supported",
                        version);

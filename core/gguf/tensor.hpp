@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "gguf/named_list.hpp"
@@ -25,8 +24,5 @@ struct Tensor {
 };
 
 using TensorList = NamedList<Tensor>;
-
-// "[896, 4864]"
-std::string dims_text(std::span<const uint64_t> dims);
 
 }  // namespace minfer::gguf

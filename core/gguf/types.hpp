@@ -52,15 +52,14 @@ enum class TensorType : uint32_t {
 
 struct TypeInfo {
   uint32_t id;
-  std::string_view name;   // as other tools print it: "Q4_K"
-  uint32_t block_size;     // elements of one block; rows are whole blocks
-  uint32_t block_bytes;    // bytes of one block; 0 for a retired type
+  std::string_view name;  // as other tools print it: "Q4_K"
+  uint32_t block_size;    // elements of one block; rows are whole blocks
+  uint32_t block_bytes;   // bytes of one block; 0 for a retired type
   bool retired() const { return block_bytes == 0; }
 };
 
 // Every id that was ever given out, retired ones too. nullptr: unknown.
 const TypeInfo* find_type(uint32_t id);
-std::span<const TypeInfo> all_types();
 
 // For a type that came from a parsed file, hence known and not retired.
 const TypeInfo& type_info(TensorType type);

@@ -55,11 +55,11 @@ T load(const std::byte* at) {
 
 // One metadata value.
 struct Value {
-  std::string_view name;                   // the key
-  ValueType type = ValueType::kU8;         // of the value
-  ValueType element_type = ValueType::kU8; // of the elements, when type is kArray
-  uint64_t count = 0;                      // elements, when type is kArray
-  std::span<const std::byte> bytes;        // the value; a string without its length; the elements of an array
+  std::string_view name;                    // the key
+  ValueType type = ValueType::kU8;          // of the value
+  ValueType element_type = ValueType::kU8;  // of the elements, when type is kArray
+  uint64_t count = 0;                       // elements, when type is kArray
+  std::span<const std::byte> bytes;         // the value; a string without its length; the elements of an array
 
   std::string_view string() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 };

@@ -23,20 +23,25 @@ namespace minfer::test {
 class GgufWriter {
  public:
   // Ids of the format, for what tests need.
-  static constexpr uint32_t kF32 = 0, kF16 = 1, kQ8_0 = 8, kIQ4_XS = 23;                          // tensor types
-  static constexpr uint32_t kString = 8, kArray = 9;                                              // value types
+  static constexpr uint32_t kF32 = 0, kF16 = 1, kQ8_0 = 8, kIQ4_XS = 23;  // tensor types
+  static constexpr uint32_t kString = 8, kArray = 9;                      // value types
   template <class T>
   static constexpr uint32_t value_type() {
-    if constexpr (std::is_same_v<T, bool>) return 7;
-    else if constexpr (std::is_same_v<T, float>) return 6;
-    else if constexpr (std::is_same_v<T, double>) return 12;
-    else if constexpr (sizeof(T) == 8) return std::is_signed_v<T> ? 11 : 10;
-    else return (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : 4) + (std::is_signed_v<T> ? 1 : 0);
+    if constexpr (std::is_same_v<T, bool>)
+      return 7;
+    else if constexpr (std::is_same_v<T, float>)
+      return 6;
+    else if constexpr (std::is_same_v<T, double>)
+      return 12;
+    else if constexpr (sizeof(T) == 8)
+      return std::is_signed_v<T> ? 11 : 10;
+    else
+      return (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : 4) + (std::is_signed_v<T> ? 1 : 0);
   }
 
   uint32_t version = 3;
-  uint64_t alignment = 32;                // of the layout; set("general.alignment", ...) writes the key
-  std::optional<uint64_t> key_count;      // claimed instead of the true one
+  uint64_t alignment = 32;            // of the layout; set("general.alignment", ...) writes the key
+  std::optional<uint64_t> key_count;  // claimed instead of the true one
   std::optional<uint64_t> tensor_count;
 
   struct TensorRecord {
@@ -65,13 +70,9 @@ class GgufWriter {
   GgufWriter& set(std::string_view key, std::string_view value) { return set_raw(key, kString, raw_string(value)); }
   GgufWriter& set(std::string_view key, const char* value) { return set(key, std::string_view(value)); }
   template <class T>
-    requires std::is_arithmetic_v<T>
-  GgufWriter& set(std::string_view key, T value) {
-    return set_raw(key, value_type<T>(), raw(value));
-  }
+  requires std::is_arithmetic_v<T> GgufWriter& set(std::string_view key, T value) { return set_raw(key, value_type<T>(), raw(value)); }
   template <class T>
-    requires std::is_arithmetic_v<T>
-  GgufWriter& set(std::string_view key, const std::vector<T>& values) {
+  requires std::is_arithmetic_v<T> GgufWriter& set(std::string_view key, const std::vector<T>& values) {
     std::string bytes = raw(value_type<T>()) + raw(uint64_t{values.size()});
     for (const T value : values) bytes += raw(value);
     return set_raw(key, kArray, bytes);

@@ -13,7 +13,7 @@ struct MalformedFile {
   std::string group;   // truncated, header, kv, hparams, tensors, data, tokenizer, valid
   std::string expect;  // of loading the model: reject, accept, or either
   std::string defect;
-  std::string bytes;   // the whole file
+  std::string bytes;  // the whole file
 };
 
 // All files in the order of the list, base_ok.gguf first. Rebuilt once per process; a damaged set fails the test.

@@ -15,9 +15,7 @@ using minfer::test::TempDir;
 using minfer::test::write_file;
 
 namespace {
-std::string text_of(const FileMapping& mapping) {
-  return {reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size()};
-}
+std::string text_of(const FileMapping& mapping) { return {reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size()}; }
 // The pages of the mapping that are present in the page tables of this process are not visible through mincore (it shows the
 // page cache), so count them in /proc/self/smaps: resident KiB of the mapping that starts at `address`.
 long resident_kib(const void* address) {
@@ -25,8 +23,10 @@ long resident_kib(const void* address) {
   std::snprintf(head, sizeof head, "%lx-", reinterpret_cast<unsigned long>(address));
   bool inside = false;
   for (const std::string& line : test::read_lines("/proc/self/smaps")) {
-    if (line.rfind(head, 0) == 0) inside = true;
-    else if (inside && line.rfind("Rss:", 0) == 0) return std::stol(line.substr(4));
+    if (line.rfind(head, 0) == 0)
+      inside = true;
+    else if (inside && line.rfind("Rss:", 0) == 0)
+      return std::stol(line.substr(4));
   }
   return -1;
 }
@@ -49,7 +49,7 @@ TEST_CASE("base/file_mapping: serves the bytes of a file and keeps their address
   CHECK(text_of(assigned) == "hello");
 }
 
-TEST_CASE("base/file_mapping: refuses missing files, directories, pipes and empty files with path and reason", "[base]") {
+TEST_CASE("base/file_mapping: refuses missing files and directories and pipes and empty files with path and reason", "[base]") {
   TempDir dir;
   write_file(dir.path() / "empty", "");
   REQUIRE(mkfifo((dir.path() / "pipe").c_str(), 0600) == 0);

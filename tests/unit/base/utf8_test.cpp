@@ -15,8 +15,9 @@ TEST_CASE("base/utf8: accepts the first and last code point of every length", "[
   CHECK(is_valid_utf8(""));
 }
 
-TEST_CASE("base/utf8: refuses truncated, overlong, surrogate and too large sequences", "[base]") {
-  for (const char* hex : {"80", "c3", "c328", "c080", "c1bf", "e6ad", "e09fbf", "eda080", "edbfbf", "f08fbfbf", "f4908080", "f5808080", "ff", "41e6ad41"}) {
+TEST_CASE("base/utf8: refuses truncated and overlong and surrogate and too large sequences", "[base]") {
+  for (const char* hex :
+       {"80", "c3", "c328", "c080", "c1bf", "e6ad", "e09fbf", "eda080", "edbfbf", "f08fbfbf", "f4908080", "f5808080", "ff", "41e6ad41"}) {
     INFO(hex);
     CHECK_FALSE(is_valid_utf8(from_hex(hex)));
   }

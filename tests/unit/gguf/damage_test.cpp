@@ -21,8 +21,12 @@ std::string damaged(const std::string& base, std::mt19937_64& random) {
   const uint64_t interesting[] = {0, 1, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, uint64_t{1} << 60, UINT64_MAX, UINT64_MAX - 7};
   for (size_t i = 0; i < 1 + at(3); ++i) {
     switch (at(4)) {
-      case 0: bytes[at(kHeaderBytes)] = static_cast<char>(random()); break;
-      case 1: bytes[at(kHeaderBytes)] ^= static_cast<char>(1 << at(8)); break;
+      case 0:
+        bytes[at(kHeaderBytes)] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes[at(kHeaderBytes)] ^= static_cast<char>(1 << at(8));
+        break;
       case 2: {
         const uint64_t value = interesting[at(std::size(interesting))];
         const size_t size = at(2) ? 8 : 4;
@@ -31,8 +35,10 @@ std::string damaged(const std::string& base, std::mt19937_64& random) {
       }
       case 3: {
         const size_t from = at(kHeaderBytes), length = 1 + at(64);
-        if (at(2)) bytes.erase(from, length);
-        else bytes.insert(at(kHeaderBytes), base, from, length);
+        if (at(2))
+          bytes.erase(from, length);
+        else
+          bytes.insert(at(kHeaderBytes), base, from, length);
         break;
       }
     }
@@ -67,7 +73,8 @@ TEST_CASE("gguf/damage: random damage never yields a view outside the file", "[g
       outside += !inside(value.bytes, exact);
       read += describe_value(value).size();
       if (value.type == ValueType::kArray && value.element_type == ValueType::kString)
-        for (const std::string_view text : StringArray(value)) read += text.size(), outside += !inside(std::as_bytes(std::span(text)), exact);
+        for (const std::string_view text : StringArray(value))
+          read += text.size(), outside += !inside(std::as_bytes(std::span(text)), exact);
     }
     for (const Tensor& tensor : parsed->tensors) outside += !inside(tensor.bytes, exact);
   }

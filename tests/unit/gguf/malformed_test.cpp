@@ -1,11 +1,12 @@
 // The malformed set at the level of the container: which defects are the reader's to refuse, and in which words.
+#include "support/malformed.hpp"
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
 
 #include "gguf/describe.hpp"
 #include "gguf/reader.hpp"
-#include "support/malformed.hpp"
 
 using namespace minfer;
 using namespace minfer::gguf;

@@ -80,12 +80,14 @@ TEST_CASE("gguf/metadata: or_default replaces a missing key and nothing else", "
   CHECK_FALSE(or_default(file.metadata.u64("text"), uint64_t{5}).ok());
 }
 
-TEST_CASE("gguf/metadata: strings, floats, bools and arrays come back as written", "[gguf]") {
+TEST_CASE("gguf/metadata: strings and floats and bools and arrays come back as written", "[gguf]") {
   const std::vector<std::string> strings{"", "a", std::string("b\0c", 3), "\xff\xfe", "last"};
   GgufWriter w;
   w.set("string", std::string_view("x\0y", 3)).set("f32", 0.1f).set("f64", 0.1).set("yes", true).set("no", false);
   w.set("strings", strings).set("none", std::vector<std::string>{});
-  w.set("i8s", std::vector<int8_t>{-1, 2}).set("u64s", std::vector<uint64_t>{1, uint64_t{1} << 62}).set("u64s.large", std::vector<uint64_t>{0, UINT64_MAX});
+  w.set("i8s", std::vector<int8_t>{-1, 2})
+      .set("u64s", std::vector<uint64_t>{1, uint64_t{1} << 62})
+      .set("u64s.large", std::vector<uint64_t>{0, UINT64_MAX});
   w.set("f32s", std::vector<float>{1.5f, -0.25f}).set("f64s", std::vector<double>{1e300});
   const Parsed file(w);
   const Metadata& m = file.metadata;

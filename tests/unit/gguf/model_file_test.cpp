@@ -15,7 +15,8 @@ TEST_CASE("gguf/model_file: a directory is answered with commands for the models
   TempDir dir;
   const auto models = dir.path() / "my models";
   std::filesystem::create_directories(models / "folder.gguf");
-  for (const char* name : {"b.gguf", "it's.gguf", "notes.txt", "s-00001-of-00002.gguf", "s-00002-of-00002.gguf"}) write_file(models / name, "x");
+  for (const char* name : {"b.gguf", "it's.gguf", "notes.txt", "s-00001-of-00002.gguf", "s-00002-of-00002.gguf"})
+    write_file(models / name, "x");
   const auto opened = open_model_file(models);
   REQUIRE_FALSE(opened.ok());
   const std::string at = models.string();

@@ -137,6 +137,8 @@ TEST_CASE("gguf/split_files: a name and split.count that disagree are refused", 
   part.set("split.no", uint16_t{0}).set("split.count", uint16_t{2}).set("split.tensors.count", int32_t{0});
   part.write(dir.path() / "renamed.gguf");
   whole.write(dir.path() / "whole-00001-of-00002.gguf");
-  CHECK_THAT(open_model_file(dir.path() / "renamed.gguf").error().text, Catch::Contains("split.count is 2") && Catch::Contains("renamed-00001-of-00002.gguf"));
-  CHECK_THAT(open_model_file(dir.path() / "whole-00001-of-00002.gguf").error().text, Catch::Contains("part 1 of 2") && Catch::Contains("split.count is 1"));
+  CHECK_THAT(open_model_file(dir.path() / "renamed.gguf").error().text,
+             Catch::Contains("split.count is 2") && Catch::Contains("renamed-00001-of-00002.gguf"));
+  CHECK_THAT(open_model_file(dir.path() / "whole-00001-of-00002.gguf").error().text,
+             Catch::Contains("part 1 of 2") && Catch::Contains("split.count is 1"));
 }

@@ -1,7 +1,7 @@
 #include "gguf/types.hpp"
 
-#include <vector>
 #include <catch2/catch.hpp>
+#include <vector>
 
 using namespace minfer;
 using namespace minfer::gguf;
