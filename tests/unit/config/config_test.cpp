@@ -221,7 +221,7 @@ machines:
   CHECK(accepted("machines: []").model.text.empty());
 }
 
-TEST_CASE("config: checks the entries of machines that do not fit, too", "[config]") {
+TEST_CASE("config: checks the entries of machines that do not fit", "[config]") {
   CHECK(refusal("machines: [{when: {hostname: other}, sampling: {top_p: 2}}]") ==
         "c.yaml:1:56: machines[0].sampling.top_p: must be between 0 and 1, found '2'");
   CHECK(refusal("machines: [{when: {hostname: other}, modl: x}]") ==
@@ -313,6 +313,8 @@ TEST_CASE("config: an option that is refused changes nothing and names itself", 
   CHECK(message("sampling.top_k.x", "1", "--set") == "--set: sampling.top_k: must be a whole number, found a mapping");
   CHECK(message("machines", "x", "--set").find("--set: machines: unknown key") == 0);
   CHECK(message("", "x", "--set").find("unknown key") != std::string::npos);
+  CHECK(message("model", "", "-m") == "-m: model: is empty; write a path or the name of a model");
+  CHECK(c.model.where.empty());
   CHECK_FALSE(apply_override_list(c, "backends", {"cpu", "a b"}, "--backend", "/cwd").ok());
   CHECK(c.backends.empty());
   CHECK(c.sampling == SamplingConfig());

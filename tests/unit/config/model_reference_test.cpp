@@ -39,7 +39,7 @@ struct Tree {
 
 }  // namespace
 
-TEST_CASE("config/model_reference: resolves paths, then names, in the documented order", "[config]") {
+TEST_CASE("config/model_reference: resolves paths and then names in the documented order", "[config]") {
   const Tree t;
   CHECK(t.found((t.root() / "home/h.gguf").string()) == "home/h.gguf");
   CHECK(t.found("./here.gguf") == "base/here.gguf");

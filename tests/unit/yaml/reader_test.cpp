@@ -124,7 +124,7 @@ TEST_CASE("yaml/reader: takes only true and false as booleans", "[yaml]") {
   CHECK(complaint("\"true\"", boolean).find("found 'true' in quotes") != std::string::npos);
 }
 
-TEST_CASE("yaml/reader: says what a text, a list and a word must be", "[yaml]") {
+TEST_CASE("yaml/reader: says what a text and a list and a word must be", "[yaml]") {
   CHECK(complaint("[a]", yaml::read_string) == "f.yaml:1:4: k: must be text, found a list");
   CHECK(complaint("a", yaml::read_strings) == "f.yaml:1:4: k: must be a list of texts such as [\"a\", \"b\"], found 'a'");
   CHECK(complaint("{a: 1}", yaml::read_strings) == "f.yaml:1:4: k: must be a list of texts such as [\"a\", \"b\"], found a mapping");
