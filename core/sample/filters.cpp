@@ -100,16 +100,14 @@ Status gather_top_k(std::span<const float> logits, std::span<const Candidate> ed
   size_t next = 0;  // the row between the edited ids, then the edited value in its place
   for (size_t e = 0; ok && e < edits.size(); ++e) {
     const size_t id = static_cast<size_t>(edits[e].id);
-    ok = selection.take(logits.subspan(next, id - next), static_cast<int32_t>(next)) &&
-         selection.take({&edits[e].logit, 1}, edits[e].id);
+    ok = selection.take(logits.subspan(next, id - next), static_cast<int32_t>(next)) && selection.take({&edits[e].logit, 1}, edits[e].id);
     next = id + 1;
   }
   ok = ok && selection.take(logits.subspan(next), static_cast<int32_t>(next));
   if (!ok)
     return invalid("the logit of token {} is {}: the model's output is not usable (a damaged file, or a numeric overflow)",
                    selection.bad().id, std::isnan(selection.bad().logit) ? "not a number" : "infinite");
-  if (candidates.empty())
-    return invalid("no token may be chosen: all {} logits are -inf", logits.size());
+  if (candidates.empty()) return invalid("no token may be chosen: all {} logits are -inf", logits.size());
   selection.reduce();
   return {};
 }

@@ -32,8 +32,8 @@ double exp(double x) {
   const double r = (x - k * kLn2High) - k * kLn2Low;
 
   // e^r - 1 - r = r^2 (1/2! + r/3! + ... + r^11/13!); the first term left out is below 2^-57.
-  constexpr double kInverseFactorial[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,        1.0 / 720,        1.0 / 5040,
-                                          1.0 / 40320,   1.0 / 362880,   1.0 / 3628800,   1.0 / 39916800,   1.0 / 479001600,  1.0 / 6227020800};
+  constexpr double kInverseFactorial[] = {1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
+                                          1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
   double series = 0.0;
   for (int i = 11; i >= 0; --i) series = series * r + kInverseFactorial[i];
   const double e_r = 1.0 + (r + r * r * series);

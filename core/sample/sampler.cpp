@@ -36,8 +36,8 @@ Status validate(const SamplerParams& params) {
   MINFER_TRY(check_finite("frequency_penalty", params.frequency_penalty));
   MINFER_TRY(check_finite("presence_penalty", params.presence_penalty));
   if (params.repeat_last_n < 0 || params.repeat_last_n > kMaxRepeatLastN)
-    return invalid("repeat_last_n is {}: it must be from 0 (no penalties) to {}; n_ctx covers the whole context",
-                   params.repeat_last_n, kMaxRepeatLastN);
+    return invalid("repeat_last_n is {}: it must be from 0 (no penalties) to {}; n_ctx covers the whole context", params.repeat_last_n,
+                   kMaxRepeatLastN);
   return {};
 }
 
@@ -65,8 +65,7 @@ void Sampler::accept(std::span<const int32_t> tokens) {
 }
 
 Result<int32_t> Sampler::sample(std::span<const float> logits) {
-  if (logits.size() != n_vocab_)
-    return internal_error("a row of {} logits was given to a sampler for {} tokens", logits.size(), n_vocab_);
+  if (logits.size() != n_vocab_) return internal_error("a row of {} logits was given to a sampler for {} tokens", logits.size(), n_vocab_);
   edits_.clear();
   apply_penalties(logits);
   const bool greedy = params_.temperature < kGreedyBelow;
