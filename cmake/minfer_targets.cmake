@@ -11,6 +11,9 @@ endif()
 if(MINFER_SANITIZE)
   target_compile_options(minfer_flags INTERFACE -fsanitize=${MINFER_SANITIZE} -fno-omit-frame-pointer -g)
   target_link_options(minfer_flags INTERFACE -fsanitize=${MINFER_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(minfer_flags INTERFACE -Wno-maybe-uninitialized)  # false alarms in instrumented library code
+  endif()
 endif()
 
 # minfer_add_library(NAME SOURCES a.cpp ... DEPS minfer_base ... PRIVATE_DEPS fmt::fmt ...)
