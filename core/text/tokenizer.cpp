@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "text/bpe.hpp"
 #include "text/nfc.hpp"
 
@@ -22,7 +23,7 @@ Result<Tokenizer> Tokenizer::create(const VocabularySource& source) {
                    pretokenizer_names());
   const Pretokenizer* pretokenizer = find_pretokenizer(source.pre);
   if (!pretokenizer)
-    return unsupported("tokenizer.ggml.pre is '{}'; known pre-tokenizers: {}", source.pre.substr(0, 64), pretokenizer_names());
+    return unsupported("tokenizer.ggml.pre is {}; known pre-tokenizers: {}", quote(source.pre), pretokenizer_names());
   return Tokenizer(std::move(vocabulary), *pretokenizer);
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/utf8.hpp"
 #include "text/utf8.hpp"
 
 namespace minfer {
@@ -57,13 +58,6 @@ uint32_t hash_bytes(std::string_view bytes) {
   return static_cast<uint32_t>(h);
 }
 
-// Text from a file, fit for a message.
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, 64)) out += static_cast<uint8_t>(c) < 0x20 || c == 0x7F ? '?' : c;
-  return out + (text.size() > 64 ? "...'" : "'");
-}
-
 // Ids, ranks and offsets are 32 bits wide and tables are twice as large as what they hold.
 constexpr size_t kMaxEntries = size_t{1} << 28;
 
@@ -74,7 +68,7 @@ Result<Vocabulary> Vocabulary::build(const VocabularySource& source) {
     return unsupported("tokenizer.ggml.model is 'llama' (a SentencePiece vocabulary); only byte-level BPE ('gpt2') is supported");
   if (source.model.empty()) return invalid("tokenizer.ggml.model is missing; expected 'gpt2' (byte-level BPE)");
   if (source.model != "gpt2")
-    return unsupported("tokenizer.ggml.model is {}; only byte-level BPE ('gpt2') is supported", quoted(source.model));
+    return unsupported("tokenizer.ggml.model is {}; only byte-level BPE ('gpt2') is supported", quote(source.model));
   Vocabulary vocabulary;
   MINFER_TRY(vocabulary.add_tokens(source));
   MINFER_TRY(vocabulary.add_special_ids(source));
@@ -169,7 +163,7 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == text.size())
-      return invalid("tokenizer.ggml.merges[{}] is {}; expected two pieces with a space between", rank, quoted(text));
+      return invalid("tokenizer.ggml.merges[{}] is {}; expected two pieces with a space between", rank, quote(text));
     joined.clear();
     const bool left_readable = append_decoded(text.substr(0, space), joined);
     const size_t cut = joined.size();
@@ -177,13 +171,13 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
     const std::string_view both = joined;
     const TokenId left = left_readable ? find(both.substr(0, cut)) : kNoToken;
     if (left == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: its first piece is not in tokenizer.ggml.tokens", rank, quoted(text));
+      return invalid("tokenizer.ggml.merges[{}] is {}: its first piece is not in tokenizer.ggml.tokens", rank, quote(text));
     const TokenId right = right_readable ? find(both.substr(cut)) : kNoToken;
     if (right == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: its second piece is not in tokenizer.ggml.tokens", rank, quoted(text));
+      return invalid("tokenizer.ggml.merges[{}] is {}: its second piece is not in tokenizer.ggml.tokens", rank, quote(text));
     const TokenId result = find(both);
     if (result == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: the merged piece is not in tokenizer.ggml.tokens", rank, quoted(text));
+      return invalid("tokenizer.ggml.merges[{}] is {}: the merged piece is not in tokenizer.ggml.tokens", rank, quote(text));
     const uint64_t key = uint64_t{left} << 32 | right;
     size_t slot = hash_pair(key) & merge_mask_;
     while (merges_[slot].key != kEmptyKey && merges_[slot].key != key) slot = (slot + 1) & merge_mask_;
