@@ -46,6 +46,8 @@ Vocabulary tangled_vocabulary() {
   add("bb", "aa");
   add("aaaa", "b");
   add("ba", "bb");
+  add("ba", "ba");  // before the next one, which a forgotten entry of "a b" would apply too early
+  add("a", "ba");
   auto vocabulary = Vocabulary::build(source.source());
   REQUIRE(vocabulary.ok());
   return std::move(vocabulary).value();
