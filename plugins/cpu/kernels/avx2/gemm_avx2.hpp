@@ -7,8 +7,9 @@
 namespace minfer::cpu {
 namespace {
 
-constexpr size_t kTokenBlock = 128;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
+constexpr size_t kTokenBlock = 132;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
 constexpr size_t kGroupBlock = 8;
+constexpr int kStep = 3;  // tokens of a micro-kernel: 6 sums of 16 bits, 2 weights, an activation and a product in registers
 
 // One block of 16 rows, unpacked.
 struct alignas(64) PanelBlock {
@@ -24,6 +25,7 @@ struct alignas(64) GemmScratch {
   float macc[kGroupBlock][kTokenBlock][16];
 };
 static_assert(sizeof(GemmScratch) <= kMatmulScratchBytes);
+static_assert(kTokenBlock % kStep == 0);
 
 template <WeightType type>
 inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
@@ -31,7 +33,7 @@ inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
   const PackedBlock at = packed_block(format, block);
   for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
     _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
-  for (int half = 0; half < 2; ++half) {
+  for (size_t half = 0; half < 2; ++half) {
     __m256i v[8];
     unpack_half<format.bits>(group + at.planes + 32 * half, v);
     for (int j = 0; j < 8; ++j) {
@@ -55,7 +57,9 @@ template <WeightType type, int n>
 inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block* a, float (*acc)[16], float (*macc)[16]) {
   constexpr QuantFormat format = quant_format(type);
   __m256 sum[n][2], min_sum[n][2];
+#pragma GCC unroll 8
   for (int c = 0; c < n; ++c)
+#pragma GCC unroll 8
     for (int h = 0; h < 2; ++h) {
       sum[c][h] = _mm256_load_ps(acc[c] + 8 * h);
       if constexpr (format.has_min) min_sum[c][h] = _mm256_load_ps(macc[c] + 8 * h);
@@ -66,46 +70,56 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
       return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1);
     };
     if constexpr (type == WeightType::kQ8_0) {
+#pragma GCC unroll 8
       for (int c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
+#pragma GCC unroll 8
       for (int j = 0; j < 8; ++j)
+#pragma GCC unroll 8
         for (int h = 0; h < 2; ++h) {
           const __m256i w = load256(&panel->q[j][32 * h]), magnitude = load256(&panel->magnitude[j][32 * h]);
+#pragma GCC unroll 8
           for (int c = 0; c < n; ++c) {
             const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(broadcast32(a[c * n_blocks].q + 4 * j), w));
-            isum[c][h] = _mm256_add_epi32(isum[c][h], _mm256_madd_epi16(pairs, scale(h)));
+            isum[c][h] = add32(isum[c][h], _mm256_madd_epi16(pairs, scale(h)));
           }
         }
     } else {
       constexpr int parts = type == WeightType::kQ6_K ? 2 : 1;  // 6-bit products leave room for 8 in a 16-bit sum
-      for (int part = 0; part < parts; ++part) {
-        __m256i s[n][2], start[n];
-        for (int c = 0; c < n; ++c) {
-          __m256i neg_sum = broadcast32(a[c * n_blocks].neg_sum16);
-          if constexpr (parts == 2) {
-            const __m256i first = broadcast32(a[c * n_blocks].neg_sum8);
-            neg_sum = part == 0 ? first : _mm256_sub_epi16(neg_sum, first);
-          }
-          start[c] = start_sum<type>(neg_sum);
-          s[c][0] = s[c][1] = start[c];
+      __m256i s[parts][n][2], start[parts][n];
+#pragma GCC unroll 8
+      for (int c = 0; c < n; ++c) {
+        const __m256i neg_sum = broadcast32(a[c * n_blocks].neg_sum16);
+        start[0][c] = start_sum<type>(neg_sum);
+        if constexpr (parts == 2) {
+          start[0][c] = start_sum<type>(broadcast32(a[c * n_blocks].neg_sum8));
+          start[1][c] = _mm256_sub_epi16(start_sum<type>(neg_sum), start[0][c]);
         }
-        for (int j = part * 4; j < (parts == 2 ? part * 4 + 4 : 8); ++j) {
-          const __m256i w0 = load256(&panel->q[j][0]), w1 = load256(&panel->q[j][32]);
-          for (int c = 0; c < n; ++c) {
-            const __m256i x = broadcast32(a[c * n_blocks].q + 4 * j);
-            s[c][0] = _mm256_add_epi16(s[c][0], _mm256_maddubs_epi16(w0, x));
-            s[c][1] = _mm256_add_epi16(s[c][1], _mm256_maddubs_epi16(w1, x));
-          }
-        }
-        for (int c = 0; c < n; ++c)
-          for (int h = 0; h < 2; ++h) {
-            const __m256i more = block_sum<type>(s[c][h], start[c], scale(h));
-            isum[c][h] = part == 0 ? more : _mm256_add_epi32(isum[c][h], more);
-          }
       }
+#pragma GCC unroll 8
+      for (int j = 0; j < 8; ++j) {
+        const int part = parts == 2 ? j / 4 : 0;
+        const __m256i w0 = load256(&panel->q[j][0]), w1 = load256(&panel->q[j][32]);
+#pragma GCC unroll 8
+        for (int c = 0; c < n; ++c) {
+          const __m256i x = broadcast32(a[c * n_blocks].q + 4 * j);
+          const bool first = j % (8 / parts) == 0;
+          s[part][c][0] = add16(first ? start[part][c] : s[part][c][0], _mm256_maddubs_epi16(w0, x));
+          s[part][c][1] = add16(first ? start[part][c] : s[part][c][1], _mm256_maddubs_epi16(w1, x));
+        }
+      }
+#pragma GCC unroll 8
+      for (int c = 0; c < n; ++c)
+#pragma GCC unroll 8
+        for (int h = 0; h < 2; ++h) {
+          isum[c][h] = block_sum<type>(s[0][c][h], start[0][c], scale(h));
+          if constexpr (parts == 2) isum[c][h] = _mm256_add_epi32(isum[c][h], block_sum<type>(s[1][c][h], start[1][c], scale(h)));
+        }
     }
+#pragma GCC unroll 8
     for (int c = 0; c < n; ++c) {
       const Q8Block& block = a[c * n_blocks];
       const __m256 da = _mm256_set1_ps(block.d);
+#pragma GCC unroll 8
       for (int h = 0; h < 2; ++h) {
         sum[c][h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(panel->d + 8 * h), da), _mm256_cvtepi32_ps(isum[c][h]), sum[c][h]);
         if constexpr (format.has_min) {
@@ -120,7 +134,9 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
       }
     }
   }
+#pragma GCC unroll 8
   for (int c = 0; c < n; ++c)
+#pragma GCC unroll 8
     for (int h = 0; h < 2; ++h) {
       _mm256_store_ps(acc[c] + 8 * h, sum[c][h]);
       if constexpr (format.has_min) _mm256_store_ps(macc[c] + 8 * h, min_sum[c][h]);
@@ -128,20 +144,16 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
 }
 
 template <WeightType type>
-constexpr int tokens_at_once() {
-  return 2;
-}
-
-template <WeightType type>
 void gemm(const MatmulArgs& args) {
-  constexpr int step = tokens_at_once<type>();
   const size_t n_blocks = args.cols / kBlockCols;
   const size_t group_bytes = packed_group_bytes(type, args.cols);
   // With few tokens the weights are the larger stream: a group is then read from one end to the other.
   const size_t groups_at_once = args.n_tokens <= 32 ? 1 : kGroupBlock;
   GemmScratch& scratch = *static_cast<GemmScratch*>(args.scratch);
-  for (size_t token = 0; token < args.n_tokens; token += kTokenBlock) {
-    const size_t n_tokens = args.n_tokens - token < kTokenBlock ? args.n_tokens - token : kTokenBlock;
+  const size_t n_parts = (args.n_tokens + kTokenBlock - 1) / kTokenBlock;
+  const size_t part_tokens = (args.n_tokens + n_parts * kStep - 1) / (n_parts * kStep) * kStep;  // even shares, whole steps
+  for (size_t token = 0; token < args.n_tokens; token += part_tokens) {
+    const size_t n_tokens = args.n_tokens - token < part_tokens ? args.n_tokens - token : part_tokens;
     for (size_t first = args.group_begin; first < args.group_end; first += groups_at_once) {
       const size_t n_groups = args.group_end - first < groups_at_once ? args.group_end - first : groups_at_once;
       for (size_t i = 0; i < n_groups; ++i) {
@@ -155,8 +167,8 @@ void gemm(const MatmulArgs& args) {
           const uint8_t* group = static_cast<const uint8_t*>(args.weights) + (first + i) * group_bytes;
           for (size_t b = 0; b < width; ++b) expand<type>(group, slab + b, &scratch.panel[b]);
           size_t c = 0;
-          for (; c + step <= n_tokens; c += step)
-            micro_kernel<type, step>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+          for (; c + kStep <= n_tokens; c += kStep)
+            micro_kernel<type, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
           for (; c < n_tokens; ++c)
             micro_kernel<type, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
         }

@@ -1,4 +1,4 @@
-// One token: the weights stream through once, straight from the packed form. Included by matmul_avx2.cpp only.
+// One token or a few: the weights stream through once, straight from the packed form. Included by matmul_avx2.cpp only.
 #pragma once
 
 #include "kernels/avx2/unpack_avx2.hpp"
@@ -9,44 +9,61 @@ namespace {
 // Hardware prefetch stops at page ends; every line is asked for this far ahead (measured: 2 to 4 KB are equal).
 constexpr size_t kPrefetchBytes = 3072;
 
-// acc and macc of 8 rows go on by one block.
+// One block of 8 rows in registers.
 template <WeightType type>
-inline void gemv_half(const uint8_t* group, const PackedBlock& at, int half, const Q8Block& a, __m256* acc, __m256* macc) {
-  constexpr QuantFormat format = quant_format(type);
-  const uint8_t* planes = group + at.planes + 32 * half;
+struct HalfBlock {
   __m256i v[8];
-  unpack_half<format.bits>(planes, v);
-  const auto activations = [&a](int j) { return broadcast32(a.q + 4 * j); };
+  SubScales sub;
+  __m256 d, m;
+};
 
-  const SubScales sub = load_sub_scales<type>(group + at.sub_scales, half);
+template <WeightType type>
+inline HalfBlock<type> load_half_block(const uint8_t* group, const PackedBlock& at, size_t half) {
+  constexpr QuantFormat format = quant_format(type);
+  HalfBlock<type> out;
+  unpack_half<format.bits>(group + at.planes + 32 * half, out.v);
+  out.sub = load_sub_scales<type>(group + at.sub_scales, half);
+  out.d = load_half8(group + at.d + 16 * half);
+  if constexpr (format.has_min) out.m = load_half8(group + at.m + 16 * half);
+  return out;
+}
+
+// The chains acc and macc of 8 rows go on by one block.
+template <WeightType type>
+inline void accumulate(const HalfBlock<type>& w, const Q8Block& a, __m256* acc, __m256* macc) {
+  constexpr QuantFormat format = quant_format(type);
+  const auto activations = [&a](int j) { return broadcast32(a.q + 4 * j); };
   const __m256i neg_sum16 = broadcast32(a.neg_sum16);
   __m256i isum;
   if constexpr (type == WeightType::kQ8_0) {
     isum = _mm256_setzero_si256();
+#pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {  // |w| <= 128, so a pair of products stays below 2^15
-      const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(v[j]), _mm256_sign_epi8(activations(j), v[j]));
-      isum = _mm256_add_epi32(isum, _mm256_madd_epi16(pairs, sub.scale));
+      const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w.v[j]), _mm256_sign_epi8(activations(j), w.v[j]));
+      isum = add32(isum, _mm256_madd_epi16(pairs, w.sub.scale));
     }
   } else if constexpr (type == WeightType::kQ6_K) {
     const __m256i neg_sum8 = broadcast32(a.neg_sum8);
     __m256i s0 = start_sum<type>(neg_sum8), s1 = start_sum<type>(_mm256_sub_epi16(neg_sum16, neg_sum8));
+#pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      s0 = _mm256_add_epi16(s0, _mm256_maddubs_epi16(v[j], activations(j)));
-      s1 = _mm256_add_epi16(s1, _mm256_maddubs_epi16(v[j + 4], activations(j + 4)));
+      s0 = add16(s0, _mm256_maddubs_epi16(w.v[j], activations(j)));
+      s1 = add16(s1, _mm256_maddubs_epi16(w.v[j + 4], activations(j + 4)));
     }
-    isum = _mm256_add_epi32(_mm256_madd_epi16(s0, sub.scale), _mm256_madd_epi16(s1, sub.scale));
+    isum = _mm256_add_epi32(_mm256_madd_epi16(s0, w.sub.scale), _mm256_madd_epi16(s1, w.sub.scale));
   } else {
     const __m256i start = start_sum<type>(neg_sum16);
     __m256i s = start;
-    for (int j = 0; j < 8; ++j) s = _mm256_add_epi16(s, _mm256_maddubs_epi16(v[j], activations(j)));
-    isum = block_sum<type>(s, start, sub.scale);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) s = add16(s, _mm256_maddubs_epi16(w.v[j], activations(j)));
+    isum = block_sum<type>(s, start, w.sub.scale);
   }
   const __m256 da = _mm256_set1_ps(a.d);
-  *acc = _mm256_fmadd_ps(_mm256_mul_ps(load_half8(group + at.d + 16 * half), da), _mm256_cvtepi32_ps(isum), *acc);
+  *acc = _mm256_fmadd_ps(_mm256_mul_ps(w.d, da), _mm256_cvtepi32_ps(isum), *acc);
   if constexpr (format.has_min) {
-    const __m256 mw = _mm256_mul_ps(load_half8(group + at.m + 16 * half), da);
+    const __m256 mw = _mm256_mul_ps(w.m, da);
     if constexpr (format.is_k())
-      *macc = _mm256_fnmadd_ps(mw, _mm256_cvtepi32_ps(_mm256_madd_epi16(sub.min, neg_sum16)), *macc);
+      *macc = _mm256_fnmadd_ps(mw, _mm256_cvtepi32_ps(_mm256_madd_epi16(w.sub.min, neg_sum16)), *macc);
     else
       *macc = _mm256_fmadd_ps(mw, _mm256_set1_ps(a.sum), *macc);
   }
@@ -71,21 +88,34 @@ inline void finish_rows(const MatmulArgs& args, size_t row, size_t token, const 
   for (size_t r = 0; r < n; ++r) out[r] = args.bias ? values[r] + args.bias[row + r] : values[r];
 }
 
-template <WeightType type>
+constexpr size_t kFewTokens = 8;
+
+// n_tokens is a template argument for one token, whose chains then stay in registers; 0: args.n_tokens, up to kFewTokens.
+template <WeightType type, size_t tokens>
 void gemv(const MatmulArgs& args) {
   constexpr QuantFormat format = quant_format(type);
+  const size_t n_tokens = tokens ? tokens : args.n_tokens;
   const size_t n_blocks = args.cols / kBlockCols;
   const size_t group_bytes = packed_group_bytes(type, args.cols);
   for (size_t g = args.group_begin; g < args.group_end; ++g) {
     const uint8_t* group = static_cast<const uint8_t*>(args.weights) + g * group_bytes;
-    __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, macc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    for (size_t b = 0; b < n_blocks; ++b) {
-      const PackedBlock at = packed_block(format, b);
-      for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
-        _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
-      for (int half = 0; half < 2; ++half) gemv_half<type>(group, at, half, args.q8[b], &acc[half], &macc[half]);
+    __m256 acc[tokens ? tokens : kFewTokens][2], macc[tokens ? tokens : kFewTokens][2];
+    for (size_t c = 0; c < n_tokens; ++c) acc[c][0] = acc[c][1] = macc[c][0] = macc[c][1] = _mm256_setzero_ps();
+    for (size_t slab = 0; slab < n_blocks; slab += kSlabBlocks) {
+      const size_t width = n_blocks - slab < kSlabBlocks ? n_blocks - slab : kSlabBlocks;
+      const Q8Block* a = args.q8 + slab * n_tokens;
+      for (size_t b = 0; b < width; ++b) {
+        const PackedBlock at = packed_block(format, slab + b);
+        for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
+          _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
+#pragma GCC unroll 2
+        for (size_t half = 0; half < 2; ++half) {
+          const HalfBlock<type> w = load_half_block<type>(group, at, half);
+          for (size_t c = 0; c < n_tokens; ++c) accumulate<type>(w, a[c * width + b], &acc[c][half], &macc[c][half]);
+        }
+      }
     }
-    finish_rows<type>(args, g * 16, 0, acc, macc);
+    for (size_t c = 0; c < n_tokens; ++c) finish_rows<type>(args, g * 16, c, acc[c], macc[c]);
   }
 }
 

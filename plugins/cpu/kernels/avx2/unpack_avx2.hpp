@@ -18,6 +18,19 @@ inline __m256i broadcast32(const void* p) {
   return _mm256_set1_epi32(value);
 }
 
+// sum + product. The empty statement hides the sum from the compiler, which otherwise turns the chain of additions into a
+// tree whose parts no longer fit the registers (half the speed).
+inline __m256i add16(__m256i sum, __m256i product) {
+  sum = _mm256_add_epi16(sum, product);
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+inline __m256i add32(__m256i sum, __m256i product) {
+  sum = _mm256_add_epi32(sum, product);
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+
 // How the integer part of a type is computed with 16-bit sums of byte products (see products in gemm_avx2.hpp).
 struct Arithmetic {
   // The sums start at -(bias * sum of a), so that they are those of (stored - bias) * a. Partial sums may wrap around; the
@@ -104,7 +117,7 @@ struct SubScales {
   __m256i scale, min;
 };
 template <WeightType type>
-inline SubScales load_sub_scales(const uint8_t* sub, int half) {
+inline SubScales load_sub_scales(const uint8_t* sub, size_t half) {
   SubScales out{_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
   if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
     const __m256i twice = _mm256_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13);
