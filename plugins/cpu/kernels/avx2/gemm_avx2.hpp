@@ -15,7 +15,11 @@ constexpr int kStep = 3;  // tokens of a micro-kernel: 6 sums of 16 bits, 2 weig
 struct alignas(64) PanelBlock {
   uint8_t q[8][64];      // stored values; Q8_0: the signed weights
   float d[16], m[16];
-  int16_t scale[32], min[32];
+  int16_t scale[32];
+  union {
+    int16_t min[32];        // Q2_K: two per row
+    float min_value[16];    // Q4_K, Q5_K: one per row
+  };
   uint8_t magnitude[8][64];  // Q8_0: |w|
 };
 
@@ -46,7 +50,10 @@ inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
     if constexpr (format.is_k()) {
       const SubScales sub = load_sub_scales<type>(group + at.sub_scales, half);
       _mm256_store_si256(reinterpret_cast<__m256i*>(out->scale + 16 * half), sub.scale);
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out->min + 16 * half), sub.min);
+      if constexpr (type == WeightType::kQ2_K)
+        _mm256_store_si256(reinterpret_cast<__m256i*>(out->min + 16 * half), sub.min);
+      else if constexpr (format.has_min)
+        _mm256_store_ps(out->min_value + 8 * half, _mm256_cvtepi32_ps(_mm256_srli_epi32(sub.min, 16)));
     }
   }
 }
@@ -66,6 +73,8 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
     }
   for (size_t b = 0; b < n_blocks; ++b, ++panel, ++a) {
     __m256i isum[n][2];
+    for (int c = 0; c < n; ++c)  // the next tokens, still in the second-level cache
+      _mm_prefetch(reinterpret_cast<const char*>(a + (c + n) * n_blocks), _MM_HINT_T0);
     const auto scale = [panel](int h) {
       return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1);
     };
@@ -124,7 +133,11 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
         sum[c][h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(panel->d + 8 * h), da), _mm256_cvtepi32_ps(isum[c][h]), sum[c][h]);
         if constexpr (format.has_min) {
           const __m256 mw = _mm256_mul_ps(_mm256_load_ps(panel->m + 8 * h), da);
-          if constexpr (format.is_k()) {
+          if constexpr (format.is_k() && type != WeightType::kQ2_K) {
+            // min * sum is below 2^24, so the product of the floats is the exact integer.
+            const __m256 mins = _mm256_mul_ps(_mm256_load_ps(panel->min_value + 8 * h), _mm256_set1_ps(block.sum));
+            min_sum[c][h] = _mm256_fmadd_ps(mw, mins, min_sum[c][h]);
+          } else if constexpr (format.is_k()) {
             const __m256i mins = _mm256_madd_epi16(load256(panel->min + 16 * h), broadcast32(block.neg_sum16));
             min_sum[c][h] = _mm256_fnmadd_ps(mw, _mm256_cvtepi32_ps(mins), min_sum[c][h]);
           } else {
