@@ -33,7 +33,7 @@ inline void gemv_float_groups(const MatmulArgs& args, size_t g, size_t group_byt
     for (int i = 0; i < n_groups; ++i) {
       const uint8_t* group = weights + static_cast<size_t>(i) * group_bytes;
       if (k % (64 / (16 * float_bytes<type>())) == 0)
-        _mm_prefetch(reinterpret_cast<const char*>(group + k * 16 * float_bytes<type>() + kPrefetchBytes), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(group + k * 16 * float_bytes<type>() + prefetch_bytes(type)), _MM_HINT_T0);
       for (int h = 0; h < 2; ++h) acc[i][h] = _mm256_fmadd_ps(load_weights<type>(group, k, h), x, acc[i][h]);
     }
   }
@@ -84,7 +84,7 @@ void gemm_float(const MatmulArgs& args) {
       for (size_t first = 0; first < args.cols; first += kFloatPanelCols) {
         const size_t n_cols = args.cols - first < kFloatPanelCols ? args.cols - first : kFloatPanelCols;
         for (size_t k = 0; k < n_cols; ++k) {
-          _mm_prefetch(reinterpret_cast<const char*>(group + (first + k) * 16 * float_bytes<type>() + kPrefetchBytes), _MM_HINT_T0);
+          _mm_prefetch(reinterpret_cast<const char*>(group + (first + k) * 16 * float_bytes<type>() + prefetch_bytes(type)), _MM_HINT_T0);
           for (int h = 0; h < 2; ++h) _mm256_store_ps(scratch.panel[k] + 8 * h, load_weights<type>(group, first + k, h));
         }
         const float* x = args.x + token * args.x_stride + first;

@@ -35,8 +35,7 @@ template <WeightType type>
 inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
   constexpr QuantFormat format = quant_format(type);
   const PackedBlock at = packed_block(format, block);
-  for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
-    _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
+  prefetch_block<type>(group + at.planes);
   for (size_t half = 0; half < 2; ++half) {
     __m256i v[8];
     unpack_half<format.bits>(group + at.planes + 32 * half, v);

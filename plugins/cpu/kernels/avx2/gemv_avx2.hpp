@@ -6,8 +6,16 @@
 namespace minfer::cpu {
 namespace {
 
-// Hardware prefetch stops at page ends; every line is asked for this far ahead (measured: 2 to 4 KB are equal).
-constexpr size_t kPrefetchBytes = 3072;
+// Hardware prefetch stops at page ends, so every line is asked for ahead of its use. Measured on Zen 3 with one thread:
+// 2 to 6 KB are equal and 40 % faster than none; Q8_0, which needs the least arithmetic per byte, does best with 1 KB.
+constexpr size_t prefetch_bytes(WeightType type) { return type == WeightType::kQ8_0 ? 1024 : 2048; }
+
+// Asks for as many lines as the block at `planes` has.
+template <WeightType type>
+inline void prefetch_block(const uint8_t* planes) {
+  for (size_t line = 0; line < quant_format(type).plane_bytes() + kLineBytes; line += kLineBytes)
+    _mm_prefetch(reinterpret_cast<const char*>(planes + prefetch_bytes(type) + line), _MM_HINT_T0);
+}
 
 // One block of 8 rows in registers.
 template <WeightType type>
@@ -106,8 +114,7 @@ void gemv(const MatmulArgs& args) {
       const Q8Block* a = args.q8 + slab * n_tokens;
       for (size_t b = 0; b < width; ++b) {
         const PackedBlock at = packed_block(format, slab + b);
-        for (size_t line = 0; line < format.plane_bytes() + kLineBytes; line += kLineBytes)
-          _mm_prefetch(reinterpret_cast<const char*>(group + at.planes + kPrefetchBytes + line), _MM_HINT_T0);
+        prefetch_block<type>(group + at.planes);
 #pragma GCC unroll 2
         for (size_t half = 0; half < 2; ++half) {
           const HalfBlock<type> w = load_half_block<type>(group, at, half);
