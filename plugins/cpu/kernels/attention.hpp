@@ -52,7 +52,7 @@ struct AttentionUnit {
 };
 
 // Scratch of one unit of n_rows rows and n_heads query heads that sees positions up to max_position; 64-byte aligned.
-// About 256 bytes * head_dim / 64 per row, head and chunk of 256 positions, and up to half a MiB: tiles of 16 to 64 rows do well.
+// 4 * (head_dim + 2) bytes per row, head and chunk of 256 positions, and 190 KiB at head_dim 64. Tiles of 16 to 64 rows do well.
 size_t attention_scratch_bytes(int32_t head_dim, int32_t n_rows, int32_t n_heads, int32_t max_position) noexcept;
 
 }  // namespace minfer::cpu

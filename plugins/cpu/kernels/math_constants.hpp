@@ -1,5 +1,6 @@
 // Coefficients of the float exponential, shared by every instruction set: each of them performs the same operations in the
-// same order, so that results agree bit for bit. Plain constexpr (internal linkage): so each file keeps its own copy.
+// same order, so that results agree bit for bit. Plain constexpr, internal linkage:
+// each file keeps its own copy.
 //
 // exp(x): x limited to [kExpLow, kExpHigh]; t = fma(x, log2 e, kExpMagic), n = t - kExpMagic (x / ln 2 rounded to even);
 //   r = fma(n, -kLn2Low, fma(n, -kLn2High, x)); q = c4 r^4 + ... + c0 by Horner with fma; p = fma(q, r*r, r) + 1;

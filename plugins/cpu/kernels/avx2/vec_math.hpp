@@ -1,5 +1,5 @@
 // Eight-wide pieces that the AVX2 kernels share. Included by files compiled for AVX2 alone; everything is in an anonymous
-// namespace, so that each of them keeps its own copy (see kernels/float16.hpp).
+// namespace, so that each of them keeps its own copy.
 #pragma once
 
 #include <immintrin.h>
