@@ -170,7 +170,8 @@ class Problem {
  private:
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)); }
   size_t at(int32_t sequence, int32_t position) const {
-    return static_cast<size_t>(sequence * blocks_per_sequence_ * kKvBlock + position) * static_cast<size_t>(shape_.n_kv_heads * shape_.head_dim);
+    const auto row = static_cast<size_t>(sequence * blocks_per_sequence_ * kKvBlock + position);
+    return row * static_cast<size_t>(shape_.n_kv_heads * shape_.head_dim);
   }
   int64_t cell(int32_t sequence, int32_t position) const {
     return int64_t{table_[static_cast<size_t>(sequence * blocks_per_sequence_ + position / kKvBlock)]} * kKvBlock + position % kKvBlock;

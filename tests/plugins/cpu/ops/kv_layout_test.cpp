@@ -69,7 +69,8 @@ TEST_CASE("cpu/kv_layout: elements lie where the header says", "[cpu]") {
         // q8_0: 34 bytes per 32 elements; in K 16 positions side by side.
         const size_t k_group = base / 32 * 34 + row / 16 * 16 * (dim / 32) * 34 + d / 32 * 16 * 34;
         const size_t v_group = base / 32 * 34 + (row * (dim / 32) + d / 32) * 34;
-        const float k_value = f16_to_f32(load<uint16_t>(q8.k, k_group + 2 * (row % 16))) * load<int8_t>(q8.k, k_group + 32 + d % 32 * 16 + row % 16);
+        const auto k_quant = load<int8_t>(q8.k, k_group + 32 + d % 32 * 16 + row % 16);
+        const float k_value = f16_to_f32(load<uint16_t>(q8.k, k_group + 2 * (row % 16))) * k_quant;
         const float v_value = f16_to_f32(load<uint16_t>(q8.v, v_group)) * load<int8_t>(q8.v, v_group + 2 + d % 32);
         wrong += !(std::fabs(k_value - k[h * dim + d]) < 0.02f);
         wrong += !(std::fabs(v_value - v[h * dim + d]) < 0.02f);
@@ -175,7 +176,8 @@ TEST_CASE("cpu/kv_layout: copies rows between blocks, also down over themselves"
     Regions regions(layout);
     std::vector<std::pair<Bytes, Bytes>> rows;
     for (int64_t cell = 0; cell < 256; ++cell) {
-      REQUIRE(regions.store(cell, normal_values(64, 100 + static_cast<uint32_t>(cell)), normal_values(64, 900 + static_cast<uint32_t>(cell))) == KvStore::kOk);
+      const auto seed = static_cast<uint32_t>(cell);
+      REQUIRE(regions.store(cell, normal_values(64, 1000 + seed), normal_values(64, 2000 + seed)) == KvStore::kOk);
       rows.push_back(regions.read(cell));
     }
     kv_copy_rows(layout, regions.k.data(), regions.v.data(), 70, 60, 100);  // overlapping
