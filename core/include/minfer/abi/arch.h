@@ -20,7 +20,8 @@ typedef struct mi_tensor_info {
 } mi_tensor_info;
 
 /* Read access to a model file. The getters return MI_OK, MI_NOT_FOUND (no such key) or MI_INVALID_ARGUMENT (another type, or a
- * value that does not fit); with an error text that names the key. Strings stay valid as long as the model file. */
+ * value that does not fit); with an error text that names the key. get_u64 takes every type of whole numbers, get_f64 every type of
+ * numbers. Strings stay valid as long as the model file. */
 typedef struct mi_metadata_v1 {
   uint32_t struct_size;
   uint32_t reserved;

@@ -83,7 +83,8 @@ typedef struct mi_backend_v1 {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* self is what the plugin's open returned. */
+  /* self is what the plugin's open returned. The devices to use, as the plugin's options say: the host opens them all, so that a
+   * plugin that finds several may offer the best one alone. 0: there is none on this machine. */
   uint32_t (*device_count)(void *self);
   int32_t (*device_open)(void *self, uint32_t index, mi_device **out, mi_error *error);
   void (*device_close)(mi_device *device);

@@ -3,7 +3,8 @@
  * C11 and C++17, no dependencies. Rules of the boundary:
  * - every struct that crosses starts with struct_size = sizeof(that struct) as its maker knew it; a field F may be read
  *   only where struct_size >= offsetof(F) + sizeof(F); padding is explicit;
- * - arrays of structs carry the stride between elements, so that an element may grow;
+ * - arrays of structs carry the stride between elements, so that an element may grow; structs without struct_size and structs
+ *   held inside another one are fixed for the whole major;
  * - enumerations cross as uint32_t; a value that the reader does not know means "unsupported";
  * - who allocates frees, through the same table; handles are opaque;
  * - strings that go in are {data, size}, valid for the duration of the call, not zero-terminated;
@@ -19,6 +20,9 @@
 /* Major: a break, part of the query symbol's name. Minor: fields and values were appended. */
 #define MI_ABI_MAJOR 1
 #define MI_ABI_MINOR 0
+
+/* Whether *ptr is large enough to hold the field: true for every field of the minor that both sides know. */
+#define MI_HAS_FIELD(type, ptr, field) ((ptr)->struct_size >= offsetof(type, field) + sizeof(((type *)0)->field))
 
 #define MI_NONE 0xffffffffu /* no value, no layer, no block */
 

@@ -95,7 +95,7 @@ typedef struct mi_value {
   uint32_t flags;    /* MI_VALUE_KEPT */
   mi_buffer *buffer; /* activations in plan_create: where it lies. NULL in `supports` */
   uint64_t offset_bytes;
-  uint64_t size_bytes;
+  uint64_t size_bytes; /* of activations and inputs; 0 for weights (mi_weight holds theirs) */
 } mi_value;
 
 /* layer: a transformer block, or one of these. */

@@ -1,0 +1,261 @@
+// A backend written with the SDK, driven through the engine's Device: what goes in on one side comes out on the other.
+#include "plugin/device_proxy.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "engine/graph/graph_builder.hpp"
+#include "minfer/plugin/backend.hpp"
+
+using namespace minfer;
+using namespace minfer::plugin;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// What the backend below saw, for the tests to look at.
+struct Seen {
+  int live = 0;  // objects made by the plugin and not freed
+  std::vector<uint32_t> ops;
+  std::vector<std::string> weights;
+  mi_op_attrs attrs{};
+  mi_kv_layer kv{};
+  uint64_t offset_bytes = 0;
+  uint64_t uid = 0;
+  std::vector<uint32_t> input_bytes;
+  std::vector<uint32_t> copies;
+} seen;
+
+struct Counted {
+  Counted() { ++seen.live; }
+  ~Counted() { --seen.live; }
+};
+
+class TestBuffer final : public sdk::Buffer, Counted {
+ public:
+  explicit TestBuffer(uint64_t n) : bytes(n) {}
+  void* host_ptr() noexcept override { return bytes.data(); }
+  void write(uint64_t offset, const void* src, uint64_t n) override { std::memcpy(bytes.data() + offset, src, n); }
+  void read(uint64_t offset, void* dst, uint64_t n) override { std::memcpy(dst, bytes.data() + offset, n); }
+  std::vector<char> bytes;
+};
+
+class TestWeights final : public sdk::Weights, Counted {
+ public:
+  uint64_t own_bytes() const noexcept override { return 42; }
+};
+
+// Runs nothing but a doubling of the first activation with a place.
+class TestPlan final : public sdk::Plan, Counted {
+ public:
+  TestPlan(float* x, uint64_t n) : x_(x), n_(n) {}
+  void run(const sdk::Step& step) override {
+    if (step.should_stop()) sdk::fail(MI_CANCELLED, "stopped");
+    for (uint32_t kind = 0; kind < MI_INPUT_COUNT + 1; ++kind) seen.input_bytes.push_back(static_cast<uint32_t>(step.input(kind).size_bytes));
+    for (uint64_t i = 0; i < n_; ++i) x_[i] *= 2;
+  }
+
+ private:
+  float* x_;
+  uint64_t n_;
+};
+
+class TestDevice final : public sdk::Device, Counted {
+ public:
+  sdk::DeviceInfo info() override { return {"test", "for tests", MI_DEVICE_HOST, 100, 50}; }
+  void supports(const sdk::GraphView& graph, uint8_t* mask) override {
+    for (uint32_t i = 0; i < graph.n_nodes(); ++i) {
+      seen.ops.push_back(graph.node(i).op);
+      mask[i] = graph.node(i).op == MI_OP_ROPE;
+    }
+  }
+  std::unique_ptr<sdk::Weights> import_weights(const sdk::WeightList& list) override {
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      seen.weights.push_back(sdk::join(list[i].id, ' ', sdk::from_abi(list[i].name), ' ', list[i].dims[0], ' ', list[i].size_bytes));
+      list.source_done(list[i].id);
+    }
+    return std::make_unique<TestWeights>();
+  }
+  std::unique_ptr<sdk::Buffer> alloc(uint64_t n) override {
+    if (n > 1000) throw std::bad_alloc();
+    return std::make_unique<TestBuffer>(n);
+  }
+  sdk::KvBytes kv_region_bytes(const mi_kv_layout& layout) override {
+    return {uint64_t{layout.n_head_kv} * layout.head_dim * layout.n_blocks, layout.format};
+  }
+  void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy* copies, uint32_t n) override {
+    for (uint32_t i = 0; i < n; ++i)
+      seen.copies = {copies[i].src_block, copies[i].src_row, copies[i].dst_block, copies[i].dst_row, copies[i].n_rows};
+  }
+  std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override {
+    if (!weights) sdk::fail(MI_INVALID_ARGUMENT, "no weights");
+    seen.uid = graph.uid();
+    for (uint32_t i = 0; i < graph.n_nodes(); ++i)
+      if (graph.node(i).op == MI_OP_ROPE) seen.attrs = *graph.node(i).attrs;
+    seen.kv = *graph.kv_layer(3);
+    for (uint32_t id = 0; id < graph.n_values(); ++id) {
+      const mi_value& value = graph.value(id);
+      if (!value.buffer) continue;
+      seen.offset_bytes = value.offset_bytes;
+      auto* bytes = static_cast<char*>(sdk::Buffer::from(value.buffer)->host_ptr());
+      return std::make_unique<TestPlan>(reinterpret_cast<float*>(bytes + value.offset_bytes), value.size_bytes / 4);
+    }
+    sdk::fail(MI_INVALID_ARGUMENT, "no value has a place");
+  }
+  void sync() override { throw 7; }
+};
+
+class TestBackend final : public sdk::Backend, Counted {
+ public:
+  uint32_t device_count() override { return 1; }
+  std::unique_ptr<sdk::Device> open_device(uint32_t) override { return std::make_unique<TestDevice>(); }
+};
+
+const mi_plugin_desc kDesc = {sizeof(mi_plugin_desc), 1, 0, 0, MI_PLUGIN_BACKEND, 0, "test", "1.0", "", "", nullptr,
+                              [](void* self) { delete static_cast<sdk::Backend*>(self); }};
+
+std::vector<std::unique_ptr<Device>> open_test_devices() {
+  seen = {};
+  auto plugin = std::make_shared<OpenPlugin>(&kDesc, std::make_unique<HostApi>(Options{}, LogSink{}),
+                                             static_cast<sdk::Backend*>(new TestBackend), &sdk::backend_thunks::kTable);
+  auto devices = open_devices(plugin);
+  REQUIRE(devices.ok());
+  return std::move(*devices);
+}
+
+const std::vector<WeightInfo> kWeights = {{"embd", DType::kF16, Shape{8, 5}, kRoleEmbedding, kEmbeddingLayer}};
+
+// embedding -> rope -> kv_store in layer 3
+Graph small_graph() {
+  GraphBuilder b(make_graph_params(2, 2, {}), kWeights);
+  const ValueId ids = *b.input(InputKind::kTokenIds), positions = *b.input(InputKind::kPositions);
+  const ValueId row_seq = *b.input(InputKind::kRowSeq), table = *b.input(InputKind::kBlockTable);
+  const ValueId w = *b.weight(0);
+  const ValueId x = (*b.add_node(Op::kGetRows, kEmbeddingLayer, std::array{w, ids}, {}))[0];
+  OpAttrs attrs;
+  attrs.n_head = attrs.n_head_kv = 2;
+  attrs.head_dim = 4;
+  attrs.rope_kind = RopeKind::kInterleaved;
+  attrs.rope_freq_base = 5000;
+  attrs.rope_freq_scale = 0.5f;
+  const ValueId q = (*b.add_node(Op::kRope, 3, std::array{x, positions}, attrs))[0];
+  REQUIRE(b.add_node(Op::kKvStore, 3, std::array{q, q, positions, row_seq, table}, attrs).ok());
+  REQUIRE(b.output(q).ok());
+  return *b.finish();
+}
+
+}  // namespace
+
+TEST_CASE("plugin/device_proxy: describes the device and frees everything in reverse") {
+  {
+    const auto devices = open_test_devices();
+    const DeviceInfo& info = devices[0]->info();
+    CHECK(info.name == "test");
+    CHECK(info.description == "for tests");
+    CHECK(info.host);
+    CHECK(info.memory_total_bytes == 100);
+    CHECK(info.memory_free_bytes == 50);
+    const auto buffer = devices[0]->alloc(16);
+    REQUIRE(buffer.ok());
+    CHECK(seen.live == 3);  // backend, device, buffer
+  }
+  CHECK(seen.live == 0);
+}
+
+TEST_CASE("plugin/device_proxy: passes a graph to supports and its answer back") {
+  const auto devices = open_test_devices();
+  const Graph graph = small_graph();
+  const NodeId nodes[] = {0, 1, 2};
+  SplitView view;
+  view.graph = &graph;
+  view.nodes = nodes;
+  const auto mask = devices[0]->supports(view);
+  REQUIRE(mask.ok());
+  CHECK(seen.ops == std::vector<uint32_t>{MI_OP_GET_ROWS, MI_OP_ROPE, MI_OP_KV_STORE});
+  CHECK(*mask == std::vector<bool>{false, true, false});
+}
+
+TEST_CASE("plugin/device_proxy: binds places and KV in a plan and hands over the inputs of a run") {
+  const auto devices = open_test_devices();
+  Device& device = *devices[0];
+  const Graph graph = small_graph();
+  auto buffer = *device.alloc(256);
+  auto k = *device.alloc(64), v = *device.alloc(64);
+  auto* x = reinterpret_cast<float*>(static_cast<char*>(buffer->host_ptr()) + 64);
+  for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(i);
+
+  bool done = false;
+  const std::vector<std::byte> data(80);
+  const WeightSource source{0, &kWeights[0], data};
+  auto weights = device.import_weights({&source, 1}, [&](uint32_t id) { done = id == 0; });
+  REQUIRE(weights.ok());
+  CHECK(seen.weights == std::vector<std::string>{"0 embd 8 80"});
+  CHECK(done);
+  CHECK((*weights)->own_bytes() == 42);
+
+  std::vector<SplitView::Place> places(graph.values.size());
+  places[graph.nodes[1].outputs[0]] = {buffer.get(), 64};
+  const KvLayer kv[] = {{3, {KvFormat::kF16, 2, 4, 64}, k.get(), v.get()}};
+  const NodeId nodes[] = {1, 2};
+  SplitView view;
+  view.graph = &graph;
+  view.nodes = nodes;
+  view.places = places;
+  view.kv = kv;
+  view.uid = 17;
+  auto plan = device.create_plan(view, weights->get());
+  REQUIRE(plan.ok());
+  CHECK(seen.uid == 17);
+  CHECK(seen.offset_bytes == 64);
+  CHECK(seen.attrs.rope_kind == MI_ROPE_INTERLEAVED);
+  CHECK(seen.attrs.rope_freq_base == 5000);
+  CHECK(seen.attrs.rope_freq_scale == 0.5f);
+  CHECK(seen.attrs.head_dim == 4);
+  CHECK(seen.kv.layout.format == MI_TYPE_F16);
+  CHECK(seen.kv.layout.n_blocks == 64);
+  CHECK(seen.kv.k != seen.kv.v);
+
+  const std::vector<std::byte> positions(8);
+  StepInputs inputs;
+  inputs[static_cast<size_t>(InputKind::kPositions)] = positions;
+  REQUIRE((*plan)->run(inputs, nullptr).ok());
+  CHECK(x[15] == 30);
+  CHECK(seen.input_bytes == std::vector<uint32_t>{0, 8, 0, 0, 0, 0, 0, 0});
+
+  const StopCheck stop = [] { return true; };
+  const Status stopped = (*plan)->run(inputs, &stop);
+  REQUIRE_FALSE(stopped.ok());
+  CHECK(stopped.error().code == ErrorCode::kCancelled);
+  CHECK(x[15] == 30);
+}
+
+TEST_CASE("plugin/device_proxy: turns failures into errors that name the device") {
+  const auto devices = open_test_devices();
+  const auto big = devices[0]->alloc(2000);
+  REQUIRE_FALSE(big.ok());
+  CHECK(big.error().code == ErrorCode::kOutOfMemory);
+  CHECK_THAT(big.error().text, Contains("device test: out of memory"));
+  const Status thrown = devices[0]->sync();
+  REQUIRE_FALSE(thrown.ok());
+  CHECK(thrown.error().code == ErrorCode::kInternal);
+  CHECK_THAT(thrown.error().text, Contains("unknown type"));
+
+  auto buffer = *devices[0]->alloc(16);
+  char bytes[16] = {};
+  CHECK(buffer->write(8, bytes, 8).ok());
+  CHECK_FALSE(buffer->write(8, bytes, 9).ok());
+  CHECK_FALSE(buffer->read(UINT64_MAX, bytes, 2).ok());
+}
+
+TEST_CASE("plugin/device_proxy: passes KV layouts and row copies") {
+  const auto devices = open_test_devices();
+  const KvLayout layout{KvFormat::kQ8_0, 2, 64, 3};
+  const auto bytes = devices[0]->kv_region_bytes(layout);
+  REQUIRE(bytes.ok());
+  CHECK(bytes->k == 384);
+  CHECK(bytes->v == MI_TYPE_Q8_0);
+  auto k = *devices[0]->alloc(8), v = *devices[0]->alloc(8);
+  const KvRowCopy copy{1, 2, 3, 4, 5};
+  REQUIRE(devices[0]->kv_copy_rows({0, layout, k.get(), v.get()}, {&copy, 1}).ok());
+  CHECK(seen.copies == std::vector<uint32_t>{1, 2, 3, 4, 5});
+}

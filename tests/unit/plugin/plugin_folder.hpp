@@ -1,0 +1,57 @@
+// A temporary folder with plugins in it: manifests with one line changed, probe libraries under names of choice.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "minfer/abi/abi_hash.h"
+#include "plugin/discovery.hpp"
+#include "support/support.hpp"
+
+namespace minfer::test {
+
+// A good manifest; `key: value` replaces the line of that key.
+inline std::string manifest_text(std::string_view name, std::string_view key = {}, std::string_view value = {}) {
+  const std::pair<std::string, std::string> lines[] = {
+      {"kind", "backend"},
+      {"name", std::string(name)},
+      {"version", "\"1.2.0\""},
+      {"library", text("minfer-backend-{}.so", name)},
+      {"abi", "\"1.0\""},
+      {"abi_hash", text("\"{}\"", MI_ABI_HASH)},
+      {"platform", MINFER_PLATFORM},
+      {"priority", "100"},
+  };
+  std::string out;
+  for (const auto& [k, v] : lines) out += k + ": " + (k == key ? std::string(value) : v) + "\n";
+  return out;
+}
+
+class PluginFolder {
+ public:
+  const std::filesystem::path& path() const { return dir_.path(); }
+
+  // Manifest of `name` with one line changed, and a library beside it: a probe, or an empty file where probe is empty.
+  std::filesystem::path add(std::string_view name, std::string_view probe = {}, std::string_view key = {}, std::string_view value = {}) {
+    const std::filesystem::path library = path() / text("minfer-backend-{}.so", name);
+    if (probe.empty())
+      write_file(library, "not a library");
+    else
+      std::filesystem::copy_file(std::filesystem::path(MINFER_PROBE_DIR) / text("probe_{}.so", probe), library);
+    const std::filesystem::path manifest = path() / text("minfer-backend-{}.plugin.yaml", name);
+    write_file(manifest, manifest_text(name, key, value));
+    return manifest;
+  }
+
+  plugin::Discovery discover() const {
+    plugin::SearchPaths search;
+    search.dirs = {path()};
+    return plugin::discover(search);
+  }
+
+ private:
+  TempDir dir_;
+};
+
+}  // namespace minfer::test
