@@ -1,0 +1,167 @@
+#include "runtime/generate.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "sample/stop_matcher.hpp"
+#include "text/utf8_stream.hpp"
+
+namespace minfer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Token bytes on their way out: stop strings are looked for first, then whole characters are cut.
+class TextStream {
+ public:
+  TextStream(const std::vector<std::string>& stops, const GenerateCallbacks& callbacks, std::string& all)
+      : matcher_(stops), callbacks_(callbacks), all_(all) {}
+
+  bool push(std::string_view bytes) {
+    utf8_.push(matcher_.push(bytes), ready_);
+    emit();
+    return matcher_.stopped();
+  }
+  // The end: nothing more can complete a stop string or a character.
+  bool flush() {
+    utf8_.push(matcher_.flush(), ready_);
+    utf8_.flush(ready_);
+    emit();
+    return matcher_.stopped();
+  }
+
+ private:
+  void emit() {
+    if (ready_.empty()) return;
+    all_ += ready_;
+    if (callbacks_.on_text) callbacks_.on_text(ready_);
+    ready_.clear();
+  }
+
+  sample::StopMatcher matcher_;
+  Utf8Stream utf8_;
+  const GenerateCallbacks& callbacks_;
+  std::string& all_;
+  std::string ready_;
+};
+
+}  // namespace
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kEndOfGeneration: return "eog";
+    case FinishReason::kStopString: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kContextFull: return "context";
+    case FinishReason::kCancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+Result<uint32_t> decide_n_ctx(std::optional<uint32_t> requested, uint32_t default_n_ctx, uint32_t n_prompt, uint32_t n_ctx_train,
+                              std::string* note) {
+  if (n_prompt > n_ctx_train)
+    return invalid("the prompt has {} tokens, the model's context is {}; shorten the prompt", n_prompt, n_ctx_train);
+  uint32_t n_ctx = requested.value_or(default_n_ctx);
+  if (n_ctx > n_ctx_train) {
+    if (requested) *note += text("n_ctx {} is lowered to {}, the context of the model\n", n_ctx, n_ctx_train);
+    n_ctx = n_ctx_train;
+  }
+  if (n_prompt <= n_ctx) return n_ctx;
+  if (requested) return invalid("the prompt has {} tokens, n_ctx is {}; raise n_ctx or shorten the prompt", n_prompt, n_ctx);
+  *note += text("n_ctx {} is raised to {}, the length of the prompt\n", n_ctx, n_prompt);
+  return n_prompt;
+}
+
+Result<Logits> prefill(Session& session, SeqId seq, std::span<const int32_t> tokens, uint32_t n_batch, uint32_t n_out,
+                       const GenerateCallbacks& callbacks) {
+  if (n_batch == 0) return invalid("n_batch must be at least 1");
+  Logits logits;
+  for (size_t begin = 0; begin < tokens.size(); begin += n_batch) {
+    const size_t count = std::min<size_t>(n_batch, tokens.size() - begin);
+    const bool last = begin + count == tokens.size();
+    const SeqChunk chunk{seq, tokens.subspan(begin, count), last ? n_out : 0};
+    MINFER_ASSIGN(logits, session.forward({&chunk, 1}, callbacks.should_stop ? &callbacks.should_stop : nullptr));
+    if (callbacks.on_prefill) callbacks.on_prefill(static_cast<uint32_t>(begin + count), static_cast<uint32_t>(tokens.size()));
+  }
+  return logits;
+}
+
+Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                                const GenerateOptions& options, const GenerateCallbacks& callbacks) {
+  if (prompt.empty()) return invalid("the prompt is empty");
+  if (options.n_predict < -1) return invalid("n_predict {} must be -1 (until the context is full), 0 or more", options.n_predict);
+  const uint32_t n_ctx = session.cparams().n_ctx;
+  if (prompt.size() > n_ctx) return invalid("the prompt has {} tokens, n_ctx is {}", prompt.size(), n_ctx);
+  MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(options.sampling, static_cast<int32_t>(session.model().info().n_vocab)));
+  sampler.accept(prompt);
+
+  GenerateResult result;
+  result.n_prompt = static_cast<uint32_t>(prompt.size());
+  TextStream stream(options.stop, callbacks, result.text);
+  const StopCheck* should_stop = callbacks.should_stop ? &callbacks.should_stop : nullptr;
+  const auto cancelled = [&](const Error& error) { return error.code == ErrorCode::kCancelled && should_stop; };
+
+  const auto prefill_start = Clock::now();
+  auto first = prefill(session, 0, prompt, options.n_batch, options.n_predict == 0 ? 0 : 1, callbacks);
+  result.prefill_s = seconds_since(prefill_start);
+  if (!first.ok()) {
+    if (!cancelled(first.error())) return first.error();
+    result.finish = FinishReason::kCancelled;
+    return result;
+  }
+  if (callbacks.on_token)
+    for (uint32_t i = 0; i < prompt.size(); ++i) callbacks.on_token(i, prompt[i]);
+  Logits logits = *first;
+
+  const auto decode_start = Clock::now();
+  const auto limit = options.n_predict < 0 ? UINT32_MAX : static_cast<uint32_t>(options.n_predict);
+  while (result.tokens.size() < limit) {
+    if (session.cursor(0) >= n_ctx) {  // the third gate against positions beyond the context
+      result.finish = FinishReason::kContextFull;
+      break;
+    }
+    if (should_stop && (*should_stop)()) {
+      result.finish = FinishReason::kCancelled;
+      break;
+    }
+    const auto sample_start = Clock::now();
+    MINFER_ASSIGN(const int32_t token, sampler.sample(logits.row(0)));
+    result.sample_s += seconds_since(sample_start);
+    if (tokenizer.is_end_of_generation(static_cast<TokenId>(token))) {
+      result.finish = FinishReason::kEndOfGeneration;
+      break;
+    }
+    sampler.accept(token);
+    result.tokens.push_back(token);
+    if (callbacks.on_token) callbacks.on_token(session.cursor(0), token);
+    MINFER_ASSIGN(const std::string_view bytes, tokenizer.token_bytes(static_cast<TokenId>(token)));
+    if (stream.push(bytes)) {
+      result.finish = FinishReason::kStopString;
+      break;
+    }
+    if (result.tokens.size() >= limit) break;  // its logits would be thrown away
+    if (session.cursor(0) >= n_ctx) {
+      result.finish = FinishReason::kContextFull;
+      break;
+    }
+    const auto forward_start = Clock::now();
+    const SeqChunk chunk{0, {&token, 1}, 1};
+    auto next = session.forward({&chunk, 1}, should_stop);
+    result.forward_s += seconds_since(forward_start);
+    ++result.n_forwards;
+    if (!next.ok()) {
+      if (!cancelled(next.error())) return next.error();
+      result.finish = FinishReason::kCancelled;
+      break;
+    }
+    logits = *next;
+  }
+  if (stream.flush() && result.finish != FinishReason::kCancelled) result.finish = FinishReason::kStopString;
+  result.decode_s = seconds_since(decode_start);
+  return result;
+}
+
+}  // namespace minfer

@@ -1,0 +1,95 @@
+#include "runtime/model.hpp"
+
+#include <algorithm>
+
+#include "runtime/gguf_metadata.hpp"
+
+namespace minfer {
+namespace {
+
+// A token id beyond the embedding would be looked up outside it.
+Status check_vocabulary(const Tokenizer& tokenizer, const ModelInfo& info) {
+  if (tokenizer.vocabulary().size() == info.n_vocab) return {};
+  return invalid("tokenizer.ggml.tokens holds {} tokens, token_embd.weight has {} rows", tokenizer.vocabulary().size(), info.n_vocab);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
+  MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
+  std::unique_ptr<Model> model(new Model(std::move(file)));
+  const std::string name = options.path.string();
+  const gguf::Metadata& metadata = model->file_.metadata();
+
+  const GgufMetadata source(model->file_);
+  auto architecture = registry.open_model(source, options.architecture, options.architecture_where);
+  if (!architecture.ok()) return architecture.error().in(name);
+  model->architecture_ = std::move(*architecture);
+
+  auto vocabulary = read_vocabulary(metadata);
+  if (!vocabulary.ok()) return vocabulary.error().in(name);
+  auto tokenizer = Tokenizer::create(*vocabulary);
+  if (!tokenizer.ok()) return tokenizer.error().in(name);
+  model->tokenizer_.emplace(std::move(*tokenizer));
+  if (Status fits = check_vocabulary(*model->tokenizer_, model->info()); !fits.ok()) return fits.error().in(name);
+  MINFER_ASSIGN(model->chat_template_, gguf::or_default(metadata.string("tokenizer.chat_template"), std::string_view()));
+  MINFER_ASSIGN(model->general_name_, gguf::or_default(metadata.string("general.name"), std::string_view()));
+
+  MINFER_TRY(model->open_backends(options, registry, notice));
+  if (Status imported = model->import_weights(options, notice); !imported.ok()) return imported.error().in(name);
+  return model;
+}
+
+Status Model::open_backends(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
+  std::vector<BackendSpec> specs = options.backends;
+  if (specs.empty()) {
+    for (const std::string& name : registry.automatic(plugin::Kind::kBackend)) {
+      BackendSpec spec;
+      spec.request.name = name;
+      specs.push_back(spec);
+    }
+    if (specs.empty()) return not_found("no backend plugin is installed (minfer-plugins shows where was looked)");
+  }
+  for (const BackendSpec& spec : specs) {
+    auto opened = registry.open_backend(spec.request);
+    if (!opened.ok()) {
+      // Chosen by us, not named by the user: a machine without such a device is no error.
+      if (!options.backends.empty()) return opened.error();
+      notice(text("backend {} is left out: {}", spec.request.name, opened.error().text));
+      continue;
+    }
+    for (const auto& device : (*opened)->devices()) {
+      devices_.push_back(device.get());
+      layer_counts_.push_back(spec.gpu_layers);
+      strict_.push_back(spec.strict);
+      notice(text("backend: {} ({})", device->info().name, device->info().description));
+    }
+    backends_.push_back(std::move(*opened));
+    // Chosen automatically, the best device that can run everything is enough; a host device behind it takes what it lacks.
+    if (options.backends.empty() && devices_.back()->info().host) break;
+  }
+  if (devices_.empty()) return not_found("no backend can be used on this machine (minfer-plugins --why NAME tells more)");
+  return {};
+}
+
+Status Model::import_weights(const ModelOptions& options, const Notice& notice) {
+  CParams probe;
+  probe.n_ctx = std::min(probe.n_ctx, info().n_ctx_train);
+  probe.kv_format = options.kv_format;
+  MINFER_ASSIGN(Placement placement, place_model(*architecture_, devices_, layer_counts_, strict_, probe));
+  for (const Fallback& fallback : placement.fallbacks) notice(describe(fallback, devices_));
+
+  std::vector<std::span<const std::byte>> data;
+  for (const WeightInfo& weight : architecture_->weights()) {
+    const gguf::Tensor* tensor = file_.tensors().find(weight.name);
+    if (!tensor) return not_found("tensor '{}' is missing", weight.name);
+    data.push_back(tensor->bytes);
+    weight_bytes_ += tensor->bytes.size();
+    n_parameters_ += weight.shape.elements();
+  }
+  const auto source_done = [&](uint32_t id) { file_.drop_pages(data[id]); };
+  MINFER_ASSIGN(engine_, LoadedModel::load(*architecture_, devices_, std::move(placement), data, source_done));
+  return {};
+}
+
+}  // namespace minfer

@@ -1,0 +1,71 @@
+// A model from its file to its devices: opened, understood by an architecture plugin, placed, weights imported, tokenizer built.
+// Immutable once loaded; sessions on several threads may share it.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/loaded_model.hpp"
+#include "gguf/model_file.hpp"
+#include "plugin/registry.hpp"
+#include "text/tokenizer.hpp"
+
+namespace minfer {
+
+// One backend to use, best first.
+struct BackendSpec {
+  plugin::BackendRequest request;
+  std::optional<uint32_t> gpu_layers;  // leading transformer blocks it takes; nullopt: all that are left
+  bool strict = false;                 // an operation that it lacks is an error instead of going to the next one
+};
+
+struct ModelOptions {
+  std::filesystem::path path;
+  std::string architecture = "auto";  // plugin name
+  std::string architecture_where;     // place of that name, for messages
+  std::vector<BackendSpec> backends;  // empty: every plugin that may be chosen automatically, best first
+  KvFormat kv_format = KvFormat::kF16;
+};
+
+// Lines for people while a model loads: what was chosen, what moved elsewhere.
+using Notice = std::function<void(std::string_view line)>;
+
+class Model {
+ public:
+  // The registry must outlive the model.
+  static Result<std::unique_ptr<Model>> load(const ModelOptions& options, plugin::Registry& registry, const Notice& notice);
+
+  const gguf::ModelFile& file() const { return file_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const ModelInfo& info() const { return architecture_->info(); }
+  const LoadedModel& engine() const { return *engine_; }
+  // tokenizer.chat_template; empty where the file has none.
+  std::string_view chat_template() const { return chat_template_; }
+  std::string_view general_name() const { return general_name_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }    // of the file's tensors that graphs use
+  uint64_t n_parameters() const { return n_parameters_; }
+
+ private:
+  explicit Model(gguf::ModelFile file) : file_(std::move(file)) {}
+  Status open_backends(const ModelOptions& options, plugin::Registry& registry, const Notice& notice);
+  Status import_weights(const ModelOptions& options, const Notice& notice);
+
+  gguf::ModelFile file_;
+  std::optional<Tokenizer> tokenizer_;
+  std::string_view chat_template_;
+  std::string_view general_name_;
+  uint64_t weight_bytes_ = 0;
+  uint64_t n_parameters_ = 0;
+  std::unique_ptr<ModelArchitecture> architecture_;
+  std::vector<std::unique_ptr<plugin::OpenedBackend>> backends_;
+  std::vector<Device*> devices_;
+  LayerCounts layer_counts_;   // by device
+  std::vector<bool> strict_;   // by device
+  std::unique_ptr<LoadedModel> engine_;  // last: goes before the devices
+};
+
+}  // namespace minfer
