@@ -92,7 +92,7 @@ Status read_context(const Node& node, ContextConfig& c) {
     }
   }
   c.kv_format = r.choice("kv_format", c.kv_format,
-                         {{"auto", KvFormat::kAuto}, {"f32", KvFormat::kF32}, {"f16", KvFormat::kF16}, {"q8_0", KvFormat::kQ8_0}});
+                         {{"auto", KvFormatChoice::kAuto}, {"f32", KvFormatChoice::kF32}, {"f16", KvFormatChoice::kF16}, {"q8_0", KvFormatChoice::kQ8_0}});
   c.n_batch = r.integer("n_batch", c.n_batch, {1, kMaxBatchRows});
   c.shift = r.choice("shift", c.shift, {{"off", ContextShift::kOff}, {"on", ContextShift::kOn}});
   return r.finish();

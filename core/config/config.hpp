@@ -35,7 +35,7 @@ struct BackendChoice {
   std::string where;     // place of the entry, for messages: "qwen2.yaml:7:6"
 };
 
-enum class KvFormat { kAuto, kF32, kF16, kQ8_0 };
+enum class KvFormatChoice { kAuto, kF32, kF16, kQ8_0 };
 enum class ContextShift { kOff, kOn };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
@@ -43,7 +43,7 @@ inline constexpr uint32_t kDefaultContextTokens = 4096;
 struct ContextConfig {
   // A number given by the user is a limit; without one it is kDefaultContextTokens, raised to the prompt where needed.
   std::optional<uint32_t> n_ctx;
-  KvFormat kv_format = KvFormat::kAuto;
+  KvFormatChoice kv_format = KvFormatChoice::kAuto;
   uint32_t n_batch = 512;  // rows of a prefill chunk
   ContextShift shift = ContextShift::kOff;
   friend bool operator==(const ContextConfig&, const ContextConfig&) = default;

@@ -39,7 +39,7 @@ TEST_CASE("config: the defaults are those the manual names", "[config]") {
   CHECK(c.backends.empty());
   CHECK_FALSE(c.context.n_ctx);
   CHECK(kDefaultContextTokens == 4096);
-  CHECK(c.context.kv_format == KvFormat::kAuto);
+  CHECK(c.context.kv_format == KvFormatChoice::kAuto);
   CHECK(c.context.n_batch == 512);
   CHECK(c.context.shift == ContextShift::kOff);
   CHECK(c.generation.n_predict == 512);
@@ -92,7 +92,7 @@ plugins: {dirs: [p, /abs/../q], files: [../x.so], allow_unsafe_paths: true}
   CHECK(c.backends[3].name == "opencl");
   CHECK(c.backends[3].options.kind == yaml::Node::Kind::kMapping);
   CHECK(c.backends[3].options.children.empty());
-  CHECK(c.context == ContextConfig{1000, KvFormat::kQ8_0, 64, ContextShift::kOn});
+  CHECK(c.context == ContextConfig{1000, KvFormatChoice::kQ8_0, 64, ContextShift::kOn});
   CHECK(c.generation == GenerationConfig{-1, {"\n\n", "###"}});
   CHECK(c.sampling == SamplingConfig{7, 0.0f, 0, 1.0f, 0.5f, 1.0f, -0.5f, 2.0f, 0});
   CHECK(c.prompt == PromptConfig{PromptTemplate::kOff, "Be brief."});
@@ -204,7 +204,7 @@ machines:
 )";
   const Config gpu = accepted(text, {"gpu-77", "linux"});
   CHECK(gpu.model.text == "base.gguf");
-  CHECK(gpu.context == ContextConfig{100, KvFormat::kAuto, 32, ContextShift::kOff});  // not named by the entry: the file's
+  CHECK(gpu.context == ContextConfig{100, KvFormatChoice::kAuto, 32, ContextShift::kOff});  // not named by the entry: the file's
   CHECK(gpu.sampling.top_k == 9);
   CHECK(gpu.sampling.seed == 42);  // the section is replaced whole: the default, not the file's 1
   REQUIRE(gpu.backends.size() == 1);
