@@ -1,0 +1,95 @@
+#include "golden.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/perplexity.hpp"
+#include "support/support.hpp"
+
+namespace minfer::test {
+
+using nlohmann::json;
+
+std::vector<TinyCase> tiny_cases(const std::string& architecture) {
+  const json manifest = json::parse(read_file(data_dir() / "tiny/manifest.json"));
+  std::vector<TinyCase> cases;
+  for (const json& entry : manifest["files"])
+    if (entry["arch"] == architecture)
+      cases.push_back({entry["file"], entry["type"], entry["sim_q8_rms_dlogit"], entry["sim_q8_max_abs_dlogit"]});
+  return cases;
+}
+
+std::vector<TinySequence> tiny_reference(const TinyCase& tiny) {
+  std::filesystem::path name = tiny.file;
+  const json reference = json::parse(read_file(data_dir() / "tiny/ref" / name.replace_extension(".json")));
+  std::vector<TinySequence> sequences;
+  for (const json& entry : reference["sequences"]) sequences.push_back({entry["ids"], entry["rows"], entry["logits"]});
+  return sequences;
+}
+
+Difference tiny_limits(const TinyCase& tiny) {
+  // Float weights are multiplied with float activations, so only float rounding is left.
+  if (tiny.type == "F32" || tiny.type == "F16" || tiny.type == "BF16") return {1e-5, 1e-4};
+  return {1.6 * tiny.sim_rms, 2.5 * tiny.sim_max};
+}
+
+std::vector<PromptReference> prompt_references(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / folder)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<PromptReference> prompts;
+  for (const auto& file : files) {
+    const json entry = json::parse(read_file(file));
+    PromptReference prompt;
+    prompt.name = file.stem();
+    prompt.ids = entry["ids"].get<std::vector<int32_t>>();
+    for (const json& position : entry["positions"]) {
+      prompt.positions.push_back({position["pos"], {}});
+      for (const json& pair : position["top"]) prompt.positions.back().top.emplace_back(pair[0].get<int32_t>(), pair[1].get<double>());
+    }
+    for (const json& step : entry["greedy"]) prompt.greedy.push_back({step["id"], step["margin"]});
+    prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+int32_t argmax(std::span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+void Agreement::add(const PromptReference::Position& reference, std::span<const float> logits) {
+  const double log_sum = log_sum_exp(logits);
+  double kl = 0, reference_rest = 1, our_rest = 1;
+  for (size_t i = 0; i < reference.top.size(); ++i) {
+    const auto [id, log_p] = reference.top[i];
+    const double log_q = static_cast<double>(logits[static_cast<size_t>(id)]) - log_sum;
+    kl += std::exp(log_p) * (log_p - log_q);
+    reference_rest -= std::exp(log_p);
+    our_rest -= std::exp(log_q);
+    const double difference = std::abs(log_p - log_q);
+    if (i < 10) top10_dlogprob_max = std::max(top10_dlogprob_max, difference);
+    if (i > 0) continue;
+    top1_dlogprob_sum += difference;
+    top1_dlogprob_max = std::max(top1_dlogprob_max, difference);
+  }
+  if (reference_rest > 1e-12 && our_rest > 1e-12) kl += reference_rest * std::log(reference_rest / our_rest);
+  kl_sum += kl;
+  kl_max = std::max(kl_max, kl);
+  ++positions;
+  const double margin = reference.top[0].second - reference.top[1].second;
+  if (argmax(logits) == reference.top[0].first)
+    ++same_top1;
+  else
+    worst_margin_missed = std::max(worst_margin_missed, margin);
+}
+
+void Agreement::add_greedy(const PromptReference::GreedyStep& reference, std::span<const float> logits) {
+  ++greedy_steps;
+  if (argmax(logits) == reference.id)
+    ++greedy_same;
+  else
+    worst_margin_missed = std::max(worst_margin_missed, reference.margin);
+}
+
+}  // namespace minfer::test
