@@ -50,6 +50,7 @@ AbiGraphView::AbiGraphView(const SplitView& split, const std::function<mi_buffer
     out.n_dims = value.shape.n_dims;
     for (size_t i = 0; i < 4; ++i) out.dims[i] = value.shape.dims[i];
     out.index = value.index;
+    if (!split.kept.empty() && split.kept[id]) out.flags = MI_VALUE_KEPT;
     if (value.kind != ValueKind::kWeight) out.size_bytes = value.bytes();
     if (!split.places.empty() && split.places[id].buffer) {
       out.buffer = handle(split.places[id].buffer);
