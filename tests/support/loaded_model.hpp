@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/session.hpp"
 #include "runtime/model.hpp"
 
 namespace minfer::test {
