@@ -149,7 +149,6 @@ Result<Interpreter::Flow> Interpreter::run_for(const Stmt& stmt, const Value& it
                                                std::string& out) {
   const auto loop = std::make_shared<Loop>();
   MINFER_ASSIGN(loop->items, loop_items(stmt, iterable, scope));
-  if (loop->items.empty()) return run(stmt.else_body, std::make_shared<Scope>(scope), out);
   loop->depth0 = depth0;
   if (stmt.recursive) {
     loop->recurse = [this, &stmt, scope, depth0](Runtime&, const Value& inner) -> Result<Value> {
@@ -158,15 +157,17 @@ Result<Interpreter::Flow> Interpreter::run_for(const Stmt& stmt, const Value& it
       return Value(std::move(text));
     };
   }
+  bool completed = false;  // an iteration ran to its end: Jinja's condition for leaving out the else block
   for (; loop->index0 < loop->items.size(); ++loop->index0) {
     const auto inner = std::make_shared<Scope>(scope);
     inner->set("loop", Value(loop));
     MINFER_TRY(assign(stmt.target, loop->items[loop->index0], *inner, scope));
     MINFER_ASSIGN(const Flow flow, run(stmt.body, inner, out));
     if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNext;
     MINFER_TRY(at(stmt.line, rt_.charge(1)));
   }
-  return Flow::kNext;
+  return completed ? Result<Flow>(Flow::kNext) : run(stmt.else_body, std::make_shared<Scope>(scope), out);
 }
 
 Status Interpreter::assign(const Target& target, const Value& value, Scope& scope, const ScopePtr& lookup) {

@@ -77,14 +77,14 @@ Result<ExprPtr> ExpressionParser::node(ExprKind kind, int line, std::vector<Expr
   return expr;
 }
 
-Result<ExprPtr> ExpressionParser::parse_tuple(bool with_condition, std::string_view end, bool in_parentheses) {
+Result<ExprPtr> ExpressionParser::parse_tuple(bool with_condition, bool in_parentheses) {
   const int line = current().line;
   std::vector<ExprPtr> items;
   bool is_tuple = false;
   while (true) {
     if (!items.empty()) MINFER_TRY(expect_op(","));
     const TokenKind kind = current().kind;
-    if (kind == TokenKind::kOutputEnd || kind == TokenKind::kBlockEnd || is_op(")") || (!end.empty() && is_name(end))) break;
+    if (kind == TokenKind::kOutputEnd || kind == TokenKind::kBlockEnd || is_op(")")) break;
     MINFER_ASSIGN(auto item, parse_expression(with_condition));
     items.push_back(std::move(item));
     if (!is_op(",")) break;
@@ -263,7 +263,7 @@ Result<ExprPtr> ExpressionParser::parse_primary() {
     default: break;
   }
   if (skip_op("(")) {
-    MINFER_ASSIGN(auto expr, parse_tuple(true, {}, true));
+    MINFER_ASSIGN(auto expr, parse_tuple(true, true));
     MINFER_TRY(expect_op(")"));
     return expr;
   }

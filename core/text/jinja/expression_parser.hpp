@@ -30,8 +30,8 @@ class ExpressionParser {
   Error unexpected(std::string_view expected) const;
 
   Result<ExprPtr> parse_expression(bool with_condition = true);
-  // An expression, or a tuple where commas follow. `end` is a name that ends it too (`in`, `recursive`).
-  Result<ExprPtr> parse_tuple(bool with_condition, std::string_view end = {}, bool in_parentheses = false);
+  // An expression, or a tuple where commas follow; an empty one only in parentheses.
+  Result<ExprPtr> parse_tuple(bool with_condition, bool in_parentheses = false);
   // "| name(args) | ..." applied to `input` (null: the text of a block). `first_inline`: the first comes without its bar.
   Result<ExprPtr> parse_filters(ExprPtr input, bool first_inline = false);
 

@@ -225,10 +225,10 @@ Result<Value> slice(Runtime& rt, const Value& object, const Value& start, const 
   if (object.is_undefined()) return invalid("{}", object.undefined_message());
   const List* list = object.list();
   if (!object.is_string() && !(list && indexable(*list))) {
-    return Value::undefined(text("{} object has no element slice", type_name(object)));
+    return invalid("'{}' object cannot be sliced", type_name(object));
   }
   for (const Value* part : {&start, &stop, &step}) {
-    if (!part->is_none() && !part->as_int()) return Value::undefined("slice indices must be integers or None");
+    if (!part->is_none() && !part->as_int()) return invalid("slice indices must be integers or None");
   }
   const int64_t by = step.is_none() ? 1 : *step.as_int();
   if (by == 0) return invalid("slice step cannot be zero");

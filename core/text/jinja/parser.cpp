@@ -131,9 +131,9 @@ class Parser : public ExpressionParser {
 
   StmtResult parse_for(int line) {
     auto s = stmt(StmtKind::kFor, line);
-    MINFER_ASSIGN(s->target, parse_target("in", false));
+    MINFER_ASSIGN(s->target, parse_target(false));
     MINFER_TRY(expect_name("in"));
-    MINFER_ASSIGN(s->expr, parse_tuple(false, "recursive"));
+    MINFER_ASSIGN(s->expr, parse_tuple(false));
     if (skip_name("if")) {
       MINFER_ASSIGN(s->condition, parse_expression());
     }
@@ -153,7 +153,7 @@ class Parser : public ExpressionParser {
 
   StmtResult parse_set(int line) {
     auto s = stmt(StmtKind::kSet, line);
-    MINFER_ASSIGN(s->target, parse_target("", true));
+    MINFER_ASSIGN(s->target, parse_target(true));
     if (skip_op("=")) {
       MINFER_ASSIGN(s->expr, parse_tuple(true));
       MINFER_TRY(end_of_tag());
@@ -195,7 +195,7 @@ class Parser : public ExpressionParser {
     auto s = stmt(StmtKind::kWith, line);
     while (current().kind != TokenKind::kBlockEnd) {
       if (!s->assignments.empty()) MINFER_TRY(expect_op(","));
-      MINFER_ASSIGN(Target target, parse_target("", false));
+      MINFER_ASSIGN(Target target, parse_target(false));
       MINFER_TRY(expect_op("="));
       MINFER_ASSIGN(auto value, parse_expression());
       s->assignments.emplace_back(std::move(target), std::move(value));
@@ -224,14 +224,14 @@ class Parser : public ExpressionParser {
     return s;
   }
 
-  // a; a, b; (a, b); ns.a where `attributes` allows it. `end` ends a tuple with a trailing comma.
-  Result<Target> parse_target(std::string_view end, bool attributes) {
+  // a; a, b; (a, b); ns.a where `attributes` allows it.
+  Result<Target> parse_target(bool attributes) {
     const int line = current().line;
     Target tuple{Target::Kind::kTuple, line, "", "", {}};
     bool is_tuple = false;
     while (true) {
       if (!tuple.items.empty()) MINFER_TRY(expect_op(","));
-      if (is_op("=") || is_op(")") || current().kind == TokenKind::kBlockEnd || (!end.empty() && is_name(end))) break;
+      if (is_op("=") || is_op(")") || current().kind == TokenKind::kBlockEnd) break;
       MINFER_ASSIGN(Target item, parse_one_target(attributes));
       tuple.items.push_back(std::move(item));
       if (!is_op(",")) break;
@@ -247,7 +247,7 @@ class Parser : public ExpressionParser {
     const int line = current().line;
     if (skip_op("(")) {
       if (++nesting_ > kMaxNesting) return error(unsupported("expression nested deeper than {} levels", kMaxDepth));
-      MINFER_ASSIGN(Target inner, parse_target("", attributes));
+      MINFER_ASSIGN(Target inner, parse_target(attributes));
       --nesting_;
       MINFER_TRY(expect_op(")"));
       return inner;
