@@ -283,7 +283,9 @@ class Planner {
     phase.out = memory(node.outputs[0]);
     phase.n_head = node.attrs->n_head;
     phase.n_rows = rows_of(value(node.inputs[0]));
-    phase.rows_of = batch_rows(node, 1);
+    phase.positions_input = graph_input(node, 1);
+    phase.n_ctx = graph_.n_ctx();
+    phase.layer = node.layer;
   }
 
   void kv_store(const mi_node& node) {

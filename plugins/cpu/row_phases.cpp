@@ -33,11 +33,13 @@ void NormPhase::run(const Worker& worker) {
 
 void RopePhase::run(const Worker& worker) {
   const size_t width = n_head * static_cast<size_t>(2 * rope.half_dim);
+  const int32_t* positions = worker.state.inputs[positions_input];
   share(worker, n_rows, false, [&](size_t i) {
+    if (positions[i] < 0 || static_cast<uint32_t>(positions[i]) >= n_ctx)
+      return worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "a position is outside the context", layer, static_cast<int64_t>(i));
     float* y = out + i * width;
     if (y != x + i * width) std::copy_n(x + i * width, width, y);
-    if (const AttentionRow& row = worker.state.rows[rows_of][i]; row.blocks)
-      rope.rotate(worker.kernels.ops, y, static_cast<int64_t>(n_head), row.position);
+    rope.rotate(worker.kernels.ops, y, static_cast<int64_t>(n_head), positions[i]);
   });
 }
 

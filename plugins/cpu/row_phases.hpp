@@ -45,7 +45,9 @@ class RopePhase final : public Phase {
   float* out = nullptr;  // may be x
   size_t n_rows = 0;
   size_t n_head = 0;
-  int rows_of = 0;
+  uint32_t positions_input = 0;  // MI_INPUT_*
+  uint32_t n_ctx = 0;
+  uint32_t layer = 0;
   void run(const Worker& worker) override;
 };
 
@@ -55,7 +57,7 @@ class KvStorePhase final : public Phase {
   const float* k = nullptr;  // [n_rows][n_kv_heads * head_dim]
   const float* v = nullptr;
   size_t n_rows = 0;
-  int rows_of = 0;
+  int rows_of = 0;  // index into RunState::rows
   uint32_t layer = 0;
   void run(const Worker& worker) override;
 };
