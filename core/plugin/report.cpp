@@ -60,7 +60,9 @@ Error not_installed(const NameRequest& request) {
 }
 
 Error not_usable(const NameRequest& request, const Record& record) {
-  return make_error(record.code, "{} is not usable\n  tried  {}\n  stage  {}\n  do     {}   ({}; `minfer-plugins --why {}` for all candidates)",
+  return make_error(record.code,
+                    "{} is not usable\n  tried  {}\n  stage  {}\n"
+                    "  do     {}   ({}; `minfer-plugins --why {}` for all candidates)",
                     subject(request), record.path.string(), describe(record),
                     record.hint.empty() ? "see the reason above" : record.hint, available(request), request.name);
 }

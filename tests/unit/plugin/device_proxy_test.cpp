@@ -51,7 +51,8 @@ class TestPlan final : public sdk::Plan, Counted {
   TestPlan(float* x, uint64_t n) : x_(x), n_(n) {}
   void run(const sdk::Step& step) override {
     if (step.should_stop()) sdk::fail(MI_CANCELLED, "stopped");
-    for (uint32_t kind = 0; kind < MI_INPUT_COUNT + 1; ++kind) seen.input_bytes.push_back(static_cast<uint32_t>(step.input(kind).size_bytes));
+    for (uint32_t kind = 0; kind < MI_INPUT_COUNT + 1; ++kind)
+      seen.input_bytes.push_back(static_cast<uint32_t>(step.input(kind).size_bytes));
     for (uint64_t i = 0; i < n_; ++i) x_[i] *= 2;
   }
 

@@ -19,7 +19,7 @@ std::vector<std::string> names(const Discovery& found) {
 
 }  // namespace
 
-TEST_CASE("plugin/discovery: searches files, folders, environment, program and prefix in this order and shadows later ones") {
+TEST_CASE("plugin/discovery: searches the places in their order and shadows later finds") {
   test::PluginFolder file, dir, env, prefix;
   test::TempDir exe;
   file.add("a");
