@@ -134,7 +134,7 @@ TEST_CASE("arch/qwen2: every row is computed through both layers where all logit
   }
 }
 
-TEST_CASE("arch/qwen2: q, k and v have biases and no other product has") {
+TEST_CASE("arch/qwen2: the products of q and k and v have biases and no other product has") {
   const auto model = open_model(small_model());
   REQUIRE(model.ok());
   const Graph graph = build(**model, 1, 1);

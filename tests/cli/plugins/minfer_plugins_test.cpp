@@ -16,7 +16,7 @@ test::ProcessResult run_plugins(std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("minfer-plugins: lists the plugins beside the program with kind, name, version and path") {
+TEST_CASE("minfer-plugins: lists the plugins beside the program with kind and name and version and path") {
   const auto result = run_plugins({});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Contains("backend  null  0.1.0  found") && Contains("minfer-backend-null.plugin.yaml  (program folder)"));

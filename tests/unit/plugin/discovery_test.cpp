@@ -114,7 +114,7 @@ TEST_CASE("plugin/discovery: a library without a manifest is listed as such") {
   }
 }
 
-TEST_CASE("plugin/safety: refuses what everyone may write unless it is allowed, and then says so") {
+TEST_CASE("plugin/safety: refuses what everyone may write unless it is allowed and then says so") {
   for (const char* what : {"manifest", "library", "folder"}) {
     test::PluginFolder folder;
     const fs::path manifest = folder.add("a");

@@ -6,7 +6,7 @@ using namespace minfer;
 using namespace minfer::plugin;
 using Catch::Matchers::Contains;
 
-TEST_CASE("plugin/report: names the file, the stage and what to do") {
+TEST_CASE("plugin/report: names the file and the stage and what to do") {
   const Record record{"/opt/minfer/lib/minfer/plugins/minfer-backend-cuda.plugin.yaml", Stage::kAbi, ErrorCode::kUnsupported,
                       "plugin needs core ABI >= 1.4, this core provides 1.2", "upgrade minfer, or install cuda plugin 0.9.x"};
   const Error error = not_usable({Kind::kBackend, "cuda", "qwen2.yaml:7", {"cpu"}, {}}, record);
