@@ -1,8 +1,8 @@
 // The manifest beside a plugin's library: what is known about it before any of its code is loaded.
 //   kind: backend            # or arch
-//   name: cpu                # [a-z0-9_], at most 32
+//   name: x                  # [a-z0-9_], at most 32
 //   version: "1.2.0"
-//   library: minfer-backend-cpu.so   # in the same folder
+//   library: minfer-backend-x.so   # in the same folder
 //   abi: "1.0"               # ABI version of the headers it was built from
 //   abi_hash: "<64 hex digits>"      # of those headers
 //   platform: linux-x86_64

@@ -1,7 +1,7 @@
 // The plugins of this process: what was found, and opening one by name. Opening is explicit; a plugin nobody asks for is never loaded.
 //
 //   Registry registry(discover(search), log);
-//   auto cpu = registry.open_backend({"cpu", {{"threads", "8"}}, "qwen2.yaml:7"});
+//   auto backend = registry.open_backend({"x", {{"threads", "8"}}, "run.yaml:7"});
 //   auto model = registry.open_model(metadata);
 #pragma once
 
@@ -20,7 +20,7 @@ namespace minfer::plugin {
 struct BackendRequest {
   std::string name;
   Options options;
-  std::string where;  // the place that asked, for messages: "qwen2.yaml:7"
+  std::string where;  // the place that asked, for messages: "run.yaml:7"
 };
 
 // A backend with its devices. Whatever was made from a device must go before it.

@@ -30,7 +30,7 @@ struct Record {
 };
 
 // The three refusals of a name that a user gave. They differ in what he must do: spell it right, install it, or repair it.
-// `where` is the place of the name ("qwen2.yaml:7"), or empty.
+// `where` is the place of the name ("run.yaml:7"), or empty.
 struct NameRequest {
   Kind kind;
   std::string_view name;

@@ -20,7 +20,7 @@ typedef struct mi_device_info {
   uint32_t flags;
   uint64_t memory_total_bytes; /* 0 = unknown */
   uint64_t memory_free_bytes;
-  char name[64];         /* "cpu", "cuda:0" */
+  char name[64];         /* "cpu", "gpu:0" */
   char description[192]; /* for people: model of the device, what was chosen */
 } mi_device_info;
 

@@ -4,7 +4,7 @@
 //
 // What each call must do stands in minfer/abi/backend.h; here is only what C++ adds. Calls on one device come from one thread at a
 // time. The host destroys what it asked for in reverse order: plans, buffers and weights, devices, the backend.
-// Thrown exceptions fail the call (common.hpp). plugins/null is a complete example to clone.
+// Thrown exceptions fail the call (common.hpp). The null backend is a complete example to clone.
 #ifndef MINFER_PLUGIN_BACKEND_HPP_
 #define MINFER_PLUGIN_BACKEND_HPP_
 

@@ -1,5 +1,5 @@
-// minfer plugin SDK: the parts of a layer that architectures of the llama family share. Each function emits one part; an
-// architecture's build reads as the sequence of its parts (models/qwen2/graph.cpp). Shapes: n = rows of the batch, r = rows
+// minfer plugin SDK: the parts of a layer that pre-norm decoders with rotary positions share. Each function emits one part; an
+// architecture's build reads as the sequence of its parts (models/*/graph.cpp). Shapes: n = rows of the batch, r = rows
 // still wanted.
 //
 // The last layer is cut: K and V are stored for all n rows, everything else works on the r = n_out rows whose logits are
