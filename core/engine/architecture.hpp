@@ -27,4 +27,7 @@ class ModelArchitecture {
   virtual Status build(const GraphParams& params, GraphBuilder& builder) = 0;
 };
 
+// The one way to a graph: builds, validates, and refuses KV operations that do not fit the model's layers and heads.
+Result<Graph> build_graph(ModelArchitecture& architecture, const GraphParams& params);
+
 }  // namespace minfer

@@ -7,6 +7,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(ModelArchitecture& archit
                                                        const std::function<void(uint32_t id)>& source_done) {
   std::unique_ptr<LoadedModel> model(new LoadedModel(architecture, std::move(devices), std::move(placement)));
   const std::vector<WeightInfo>& infos = architecture.weights();
+  if (weight_data.size() != infos.size()) return internal_error("data of {} weights given, the model has {}", weight_data.size(), infos.size());
   for (uint32_t d = 0; d < model->devices_.size(); ++d) {
     std::vector<WeightSource> sources;
     for (uint32_t id = 0; id < infos.size(); ++id)
@@ -22,9 +23,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(ModelArchitecture& archit
 
 Result<Graph> LoadedModel::build(const GraphParams& params) const {
   const std::lock_guard lock(build_mutex_);
-  GraphBuilder builder(params, architecture_.weights());
-  MINFER_TRY(architecture_.build(params, builder));
-  return builder.finish();
+  return build_graph(architecture_, params);
 }
 
 }  // namespace minfer

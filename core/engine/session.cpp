@@ -107,7 +107,10 @@ Result<Logits> Session::forward(std::span<const SeqChunk> chunks, const StopChec
   MINFER_ASSIGN(CompiledGraph * compiled, graph_for(make_graph_params(n_tokens, n_out, cparams_)));
   for (const SeqChunk& chunk : chunks) {
     MINFER_ASSIGN(const auto copies, blocks_.prepare(chunk.seq, static_cast<uint32_t>(chunk.tokens.size())));
-    MINFER_TRY(kv_.copy_blocks(copies));
+    if (Status copied = kv_.copy_blocks(copies); !copied.ok()) {
+      for (const BlockCopy& copy : copies) blocks_.undo(chunk.seq, copy);
+      return copied.error().in(text("sequence {}: copy of a shared KV block", chunk.seq));
+    }
   }
   fill_inputs(chunks);
   StepInputs step;

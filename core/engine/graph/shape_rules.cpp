@@ -83,6 +83,7 @@ Status heads(const Inputs& in, const OpAttrs& a, uint64_t width, uint32_t n_head
 }  // namespace
 
 Result<std::vector<Shape>> infer_shapes(const Graph& graph, const Node& node, const Shape& view_shape) {
+  if (!find_op(static_cast<uint32_t>(node.op))) return unsupported("operation {} is not known", static_cast<uint32_t>(node.op));
   const Inputs in(graph, node);
   MINFER_TRY(in.check_slots());
   const OpAttrs& a = node.attrs;
@@ -138,9 +139,9 @@ Result<std::vector<Shape>> infer_shapes(const Graph& graph, const Node& node, co
       return std::vector{x};
     case Op::kView: {
       MINFER_TRY(in.activation(0));
-      uint64_t elements = a.view_offset;
-      if (elements > x.elements() || view_shape.elements() > x.elements() - elements)
-        return in.bad("{} elements at offset {} do not fit into {}", view_shape.elements(), a.view_offset, x.text());
+      uint64_t room = a.view_offset <= x.elements() ? x.elements() - a.view_offset : 0;
+      for (uint64_t dim : view_shape.dims) room = dim ? room / dim : 0;  // the product of the sizes may not wrap
+      if (room == 0) return in.bad("shape {} at offset {} does not fit into {}", view_shape.text(), a.view_offset, x.text());
       return std::vector{view_shape};
     }
     case Op::kFusedQkv:
@@ -162,7 +163,7 @@ Result<std::vector<Shape>> infer_shapes(const Graph& graph, const Node& node, co
       MINFER_TRY(in.same(2, in.shape(1)));
       return std::vector{with_first(x, in.shape(1).dims[1])};
   }
-  return unsupported("operation {} is not known", static_cast<uint32_t>(node.op));
+  return internal_error("operation {} has no shape rule", op_info(node.op).name);
 }
 
 }  // namespace minfer

@@ -29,7 +29,6 @@ Status validate(const Graph& graph) {
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const std::string place = text("node {}", n);
-    if (!find_op(static_cast<uint32_t>(node.op))) return unsupported("{}: operation {} is not known", place, static_cast<uint32_t>(node.op));
     for (ValueId id : node.inputs) {
       if (id == kNone || id >= graph.values.size()) continue;  // judged by infer_shapes
       const Value& value = graph.values[id];
@@ -45,7 +44,12 @@ Status validate(const Graph& graph) {
     if (shapes->size() != node.outputs.size()) return invalid("{}: has {} outputs, expects {}", place, node.outputs.size(), shapes->size());
     for (size_t i = 0; i < shapes->size(); ++i) {
       const ValueId id = node.outputs[i];
-      if (id >= graph.values.size() || graph.values[id].producer != n) return invalid("{}: output {} is not its own value", place, i);
+      if (id >= graph.values.size() || graph.values[id].kind != ValueKind::kActivation || graph.values[id].producer != n)
+        return invalid("{}: output {} is not its own value", place, i);
+      const bool is_view = node.op == Op::kView;
+      if (graph.values[id].alias_of != (is_view ? node.inputs[0] : kNone) ||
+          graph.values[id].alias_offset != (is_view ? node.attrs.view_offset * 4 : 0))
+        return invalid("{}: output {} does not share the memory that its operation says", place, i);
       if (graph.values[id].shape != (*shapes)[i])
         return invalid("{}: output {} has shape {}, expects {}", place, i, graph.values[id].shape.text(), (*shapes)[i].text());
     }

@@ -53,9 +53,18 @@ Result<std::vector<BlockCopy>> KvBlocks::prepare(SeqId seq, uint32_t n_tokens) {
 void KvBlocks::drop(SeqId seq, uint32_t block) {
   int32_t& id = entry(seq, block);
   if (id < 0) return;
-  if (--references_[static_cast<uint32_t>(id)] == 0)
-    free_.insert(std::lower_bound(free_.begin(), free_.end(), static_cast<uint32_t>(id), std::greater<>()), static_cast<uint32_t>(id));
+  give_back(static_cast<uint32_t>(id));
   id = -1;
+}
+
+void KvBlocks::give_back(uint32_t id) {
+  if (--references_[id] == 0) free_.insert(std::lower_bound(free_.begin(), free_.end(), id, std::greater<>()), id);
+}
+
+void KvBlocks::undo(SeqId seq, const BlockCopy& copy) {
+  give_back(copy.dst_block);
+  ++references_[copy.src_block];
+  entry(seq, cursors_[seq] / kKvBlockPositions) = static_cast<int32_t>(copy.src_block);
 }
 
 Status KvBlocks::rollback(SeqId seq, uint32_t n_positions) {

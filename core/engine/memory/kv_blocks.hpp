@@ -35,6 +35,9 @@ class KvBlocks {
   // Refuses, changing nothing, positions at or beyond n_ctx and a demand for more blocks than are free.
   Result<std::vector<BlockCopy>> prepare(SeqId seq, uint32_t n_tokens);
 
+  // Takes back a copy that prepare() asked for and that could not be made: the sequence has its shared block again.
+  void undo(SeqId seq, const BlockCopy& copy);
+
   // The rows prepared before are written.
   void advance(SeqId seq, uint32_t n_tokens) { cursors_[seq] += n_tokens; }
 
@@ -47,6 +50,7 @@ class KvBlocks {
  private:
   int32_t& entry(SeqId seq, uint32_t block) { return table_[size_t{seq} * blocks_per_seq_ + block]; }
   void drop(SeqId seq, uint32_t block);
+  void give_back(uint32_t id);
 
   uint32_t n_ctx_;
   uint32_t max_seqs_;

@@ -50,31 +50,34 @@ std::vector<uint8_t> kept_values(const CompiledGraph& compiled, size_t split) {
   return kept;
 }
 
-// Fuses what the devices support. The first pass tries everything; if a device refuses some of it, a second pass leaves those out.
+// Fuses what the devices support. The first pass tries everything; what a device refuses is left out of the next. A refused FusedFfn
+// may come back as SiluMul, so that a third pass is the most there can be.
 Result<FusedGraph> fuse_supported(const LoadedModel& model, const Graph& graph, const std::vector<uint32_t>& node_device,
                                   const CParams& cparams) {
-  FusedGraph fused = fuse(graph, node_device, cparams, [](const Node&, uint32_t) { return true; });
-  if (fused.n_fused == 0) return fused;
   const std::vector<KvLayer> kv = all_kv_layers(model, cparams);
   std::set<std::pair<Op, uint32_t>> refused;  // operation, layer
-  for (uint32_t d = 0; d < model.devices().size(); ++d) {
-    std::vector<NodeId> mine;
-    for (NodeId n = 0; n < fused.graph.nodes.size(); ++n)
-      if (fused.node_device[n] == d) mine.push_back(n);
-    if (mine.empty()) continue;
-    SplitView view;
-    view.graph = &fused.graph;
-    view.nodes = mine;
-    view.kv = kv;
-    view.n_ctx = cparams.n_ctx;
-    MINFER_ASSIGN(const std::vector<bool> mask, model.devices()[d]->supports(view));
-    for (size_t i = 0; i < mine.size(); ++i) {
-      const Node& node = fused.graph.nodes[mine[i]];
-      if (!mask[i] && node.op >= Op::kSiluMul) refused.insert({node.op, node.layer});
+  for (;;) {
+    FusedGraph fused = fuse(graph, node_device, cparams, [&](const Node& node, uint32_t) { return !refused.count({node.op, node.layer}); });
+    if (fused.n_fused == 0) return fused;
+    const size_t n_refused = refused.size();
+    for (uint32_t d = 0; d < model.devices().size(); ++d) {
+      std::vector<NodeId> mine;
+      for (NodeId n = 0; n < fused.graph.nodes.size(); ++n)
+        if (fused.node_device[n] == d) mine.push_back(n);
+      if (mine.empty()) continue;
+      SplitView view;
+      view.graph = &fused.graph;
+      view.nodes = mine;
+      view.kv = kv;
+      view.n_ctx = cparams.n_ctx;
+      MINFER_ASSIGN(const std::vector<bool> mask, model.devices()[d]->supports(view));
+      for (size_t i = 0; i < mine.size(); ++i) {
+        const Node& node = fused.graph.nodes[mine[i]];
+        if (!mask[i] && node.op >= Op::kSiluMul) refused.insert({node.op, node.layer});
+      }
     }
+    if (refused.size() == n_refused) return fused;
   }
-  if (refused.empty()) return fused;
-  return fuse(graph, node_device, cparams, [&](const Node& node, uint32_t) { return !refused.count({node.op, node.layer}); });
 }
 
 }  // namespace

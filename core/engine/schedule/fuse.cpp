@@ -88,6 +88,9 @@ class Fuser {
     const NodeId k = sole_source(graph_.nodes[k_rope].inputs[0], Op::kMatMul, store);
     const NodeId v = sole_source(kv.inputs[1], Op::kMatMul, store);
     if (k == kNone || v == kNone) return;
+    // One set of positions and one head shape stand for both operations in the fused node.
+    const Node& rope = graph_.nodes[k_rope];
+    if (rope.inputs[1] != kv.inputs[2] || rope.attrs.n_head != kv.attrs.n_head_kv || rope.attrs.head_dim != kv.attrs.head_dim) return;
     const ValueId x = graph_.nodes[k].inputs[0];
     if (graph_.nodes[v].inputs[0] != x) return;
     const NodeId q_rope = find_q_rope(store, x, graph_.nodes[k_rope]);
@@ -99,9 +102,11 @@ class Fuser {
     // It stands at the later of the two ends, so that all its readers come behind it.
     const NodeId at = std::max(q_rope, store);
     const NodeId other = std::min(q_rope, store);
-    for (NodeId n = other + 1; n < at; ++n)
+    for (NodeId n = other + 1; n < at; ++n) {
+      if (graph_.nodes[n].op == Op::kAttention && graph_.nodes[n].layer == kv.layer) return;  // reads the KV before q is there
       for (ValueId id : graph_.nodes[n].inputs)
-        if (id == graph_.nodes[q_rope].outputs[0] && !removed_[n]) return;  // someone reads q before the KV is stored
+        if (id == graph_.nodes[q_rope].outputs[0]) return;  // reads q before the KV is stored
+    }
     replace({q, k, v, k_rope, other}, at,
             {Op::kFusedQkv,
              kv.layer,

@@ -165,10 +165,7 @@ Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device*
   MINFER_TRY(placer.hand_out_layers(layer_counts));
   std::vector<Graph> probes;
   for (uint32_t n_tokens : {1u, 2u}) {
-    const GraphParams params = make_graph_params(n_tokens, 1, cparams);
-    GraphBuilder builder(params, architecture.weights());
-    MINFER_TRY(architecture.build(params, builder));
-    MINFER_ASSIGN(Graph graph, builder.finish());
+    MINFER_ASSIGN(Graph graph, build_graph(architecture, make_graph_params(n_tokens, 1, cparams)));
     probes.push_back(std::move(graph));
   }
   MINFER_TRY(placer.settle(probes, cparams));

@@ -1,0 +1,65 @@
+// A device that runs every operation of minfer/abi/graph.h in the plainest way: f32 weights, sums in double, one row at a time, results
+// rounded to f32 after each node. It shares no code with any backend. Fresh memory is signalling NaN, so that a value read
+// before it is written shows. A run allocates nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/device.hpp"
+
+namespace minfer::test {
+
+struct ReferenceOptions {
+  std::string name = "reference";
+  bool host = true;              // DeviceInfo::host, and host_ptr() works; false: buffers can only be read and written by calls
+  bool private_values = false;   // values without the kept mark never reach the scratch memory, as a backend may do
+  std::function<bool(const Graph&, const Node&)> supports;  // empty: everything
+};
+
+struct ReferenceCounters {
+  uint64_t allocs = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+  uint64_t syncs = 0;
+  uint64_t kv_copies = 0;  // calls of kv_copy_rows
+  uint64_t supports = 0;
+  uint64_t plans = 0;
+  uint64_t live_plans = 0;
+  uint64_t runs = 0;
+  uint64_t nodes = 0;
+  uint64_t fused_nodes = 0;
+};
+
+class ReferenceDevice final : public Device {
+ public:
+  explicit ReferenceDevice(ReferenceOptions options = {});
+
+  ReferenceCounters counters;
+  // Number of calls until one fails with an error that says "injected"; -1: none does.
+  int fail_alloc = -1;
+  int fail_plan = -1;
+  int fail_run = -1;
+  int fail_kv_copy = -1;
+
+  const ReferenceOptions& options() const { return options_; }
+
+  const DeviceInfo& info() const override { return info_; }
+  Result<std::vector<bool>> supports(const SplitView& view) override;
+  Result<std::unique_ptr<WeightSet>> import_weights(std::span<const WeightSource> weights,
+                                                    const std::function<void(uint32_t id)>& source_done) override;
+  Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) override;
+  Result<KvRegionBytes> kv_region_bytes(const KvLayout& layout) override;
+  Status kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) override;
+  Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override;
+  Status sync() override;
+
+ private:
+  ReferenceOptions options_;
+  DeviceInfo info_;
+};
+
+// One K or V region lies as [block][row][head][dim] in f32. The memory of any buffer of a ReferenceDevice, host or not.
+float* reference_memory(Buffer& buffer);
+
+}  // namespace minfer::test
