@@ -10,16 +10,16 @@ namespace {
 std::atomic<int> n_allocations{0};
 }
 
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
   ++n_allocations;
   return std::malloc(size ? size : 1);
 }
-void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size) {
   if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 using namespace minfer::sample;
 
