@@ -36,7 +36,8 @@ uint8_t* huge_pages(size_t bytes) {
   return static_cast<uint8_t*>(p);
 }
 
-void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type, size_t rows, size_t cols, size_t n_tokens, bool stream) {
+void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type, size_t rows, size_t cols, size_t n_tokens,
+         bool stream) {
   static const double hz = clock_hz();
   const size_t bytes = group_count(rows) * packed_group_bytes(type, cols);
   const size_t copies = stream && bytes < (size_t{96} << 20) ? (size_t{96} << 20) / bytes + 1 : 1;
@@ -46,7 +47,11 @@ void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type,
   for (uint8_t& byte : row) byte = static_cast<uint8_t>(rng());
   const size_t unit = gguf_row_bytes(type, weight_block_cols(type));
   for (size_t at = 0; at < row.size(); at += unit) {
-    const size_t d = type == WeightType::kQ6_K ? 208 : type == WeightType::kQ3_K ? 108 : type == WeightType::kQ2_K ? 80 : unit == 4 ? 2 : 0;
+    const size_t d = type == WeightType::kQ6_K   ? 208
+                     : type == WeightType::kQ3_K ? 108
+                     : type == WeightType::kQ2_K ? 80
+                     : type == WeightType::kF32  ? 2
+                                                 : 0;
     row[at + d + 1] = 0x21;
     if (d + 4 <= unit && !weight_type_is_float(type)) row[at + d + 3] = 0x21;
   }
@@ -64,8 +69,8 @@ void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type,
   for (auto _ : state) {
     if (!weight_type_is_float(type) && !kernels.quantize({x.data(), cols, cols, n_tokens, 0, n_tokens, 0, cols / 32, q8.data()}))
       std::abort();
-    MatmulArgs args{weights + copy * bytes, rows, cols, 0, group_count(rows), n_tokens, q8.data(), x.data(), cols, nullptr, out.data(), rows, scratch};
-    matmul(kernels, type, args);
+    matmul(kernels, type, {weights + copy * bytes, rows, cols, 0, group_count(rows), n_tokens, q8.data(), x.data(), cols, nullptr,
+                           out.data(), rows, scratch});
     copy = (copy + 1) % copies;
   }
   const double iterations = static_cast<double>(state.iterations());

@@ -120,7 +120,8 @@ template <WeightType type>
 inline SubScales load_sub_scales(const uint8_t* sub, size_t half) {
   SubScales out{_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
   if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
-    const __m256i twice = _mm256_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13);
+    const __m256i twice = _mm256_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13,  //
+                                           0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13);
     const auto widen = [twice](const uint8_t* p) {
       return _mm256_shuffle_epi8(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), twice);
     };
