@@ -70,7 +70,7 @@ size_t mismatches(const MatmulKernels& kernels, const Case& c, uint32_t seed) {
   args.x = x.data();
   args.x_stride = x_stride;
   args.bias = c.rows % 2 ? bias.data() : nullptr;
-  std::vector<float> out(c.n_tokens * out_stride, 1e30f);
+  std::vector<float> out(c.n_tokens * out_stride + 16, 1e30f);
   args.out = out.data();
   args.out_stride = out_stride;
   args.scratch = scratch.data();
@@ -94,8 +94,9 @@ size_t mismatches(const MatmulKernels& kernels, const Case& c, uint32_t seed) {
       if (args.bias) expected += bias[row];
       wrong += bits(out[token * out_stride + row]) != bits(expected);
     }
-    for (size_t row = c.rows; row < out_stride; ++row) wrong += out[token * out_stride + row] != 1e30f;  // nothing written beside
+    for (size_t row = c.rows; row < out_stride; ++row) wrong += out[token * out_stride + row] != 1e30f;  // nothing beside
   }
+  for (size_t i = c.n_tokens * out_stride; i < out.size(); ++i) wrong += out[i] != 1e30f;
   return wrong;
 }
 
