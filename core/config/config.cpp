@@ -69,7 +69,7 @@ Result<BackendChoice> read_backend(const Node& node) {
 Result<std::vector<BackendChoice>> read_backends(const Node& node) {
   std::vector<BackendChoice> backends;
   if (is_scalar(node, "auto")) return backends;
-  if (node.kind != Node::Kind::kSequence) return node.error("must be auto or a list such as [{name: cuda}, {name: cpu}]");
+  if (node.kind != Node::Kind::kSequence) return node.error("must be auto or a list such as [{name: NAME, gpu_layers: 20}, {name: cpu}]");
   if (node.children.empty()) return node.error("the list is empty; name at least one backend or write auto");
   for (const Node& item : node.children) {
     MINFER_ASSIGN(BackendChoice backend, read_backend(item));

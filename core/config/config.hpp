@@ -32,7 +32,7 @@ struct BackendChoice {
   GpuLayers gpu_layers;
   bool strict = false;   // an op that this backend lacks is an error instead of going to the next one
   yaml::Node options;    // a mapping: the keys that belong to the plugin, with their places
-  std::string where;     // place of the entry, for messages: "qwen2.yaml:7:6"
+  std::string where;     // place of the entry, for messages: "run.yaml:7:6"
 };
 
 enum class KvFormatChoice { kAuto, kF32, kF16, kQ8_0 };

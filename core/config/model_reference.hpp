@@ -13,7 +13,7 @@ namespace minfer {
 struct ModelReference {
   std::string text;
   std::filesystem::path base_dir;  // relative paths start here: the folder of the YAML file, or the current one
-  std::string where;               // "qwen2.yaml:2:8" or "-m": put in front of messages; may be empty
+  std::string where;               // "run.yaml:2:8" or "-m": put in front of messages; may be empty
 };
 
 struct ModelSearch {

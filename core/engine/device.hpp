@@ -69,7 +69,7 @@ struct KvLayer {
   Buffer* v = nullptr;
 };
 
-// Part of a graph on one device. In `supports` there is no memory: value_place is empty and KV buffers are null.
+// Part of a graph on one device. In `supports` there is no memory: places is empty and KV buffers are null.
 struct SplitView {
   struct Place {
     Buffer* buffer = nullptr;

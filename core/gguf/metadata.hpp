@@ -41,7 +41,7 @@ class Metadata {
 };
 
 // The value, or `fallback` where the key is missing. A key of the wrong type stays an error:
-//   MINFER_ASSIGN(const uint64_t n, or_default(metadata.u64("llama.rope.dimension_count"), head_dim));
+//   MINFER_ASSIGN(const uint64_t n, or_default(metadata.u64("general.alignment"), 32));
 template <class T>
 Result<T> or_default(Result<T> result, T fallback) {
   if (!result.ok() && result.error().code == ErrorCode::kNotFound) return fallback;

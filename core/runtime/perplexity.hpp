@@ -1,4 +1,4 @@
-// Perplexity of a token sequence by llama-perplexity's protocol: chunks of n_ctx tokens, each from an empty cache; the logits at
+// Perplexity of a token sequence in the usual protocol: chunks of n_ctx tokens, each from an empty cache; the logits at
 // positions n_ctx/2 .. n_ctx-2 are scored on the token behind each; the tail is dropped.
 #pragma once
 

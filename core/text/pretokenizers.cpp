@@ -157,4 +157,6 @@ std::string pretokenizer_names() {
   return names;
 }
 
+bool is_sentencepiece(std::string_view tokenizer_model) { return tokenizer_model == "llama"; }
+
 }  // namespace minfer

@@ -19,7 +19,10 @@ struct Pretokenizer {
 // Null when the name is unknown. The row is static.
 const Pretokenizer* find_pretokenizer(std::string_view name);
 
-// "qwen2, smollm, ...": for messages.
+// All names, separated by commas: for messages.
 std::string pretokenizer_names();
+
+// Whether tokenizer.ggml.model names a SentencePiece vocabulary, which is another kind of tokenizer.
+bool is_sentencepiece(std::string_view tokenizer_model);
 
 }  // namespace minfer

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/utf8.hpp"
+#include "text/pretokenizers.hpp"
 #include "text/utf8.hpp"
 
 namespace minfer {
@@ -64,8 +65,8 @@ constexpr size_t kMaxEntries = size_t{1} << 28;
 }  // namespace
 
 Result<Vocabulary> Vocabulary::build(const VocabularySource& source) {
-  if (source.model == "llama")
-    return unsupported("tokenizer.ggml.model is 'llama' (a SentencePiece vocabulary); only byte-level BPE ('gpt2') is supported");
+  if (is_sentencepiece(source.model))
+    return unsupported("tokenizer.ggml.model is '{}' (a SentencePiece vocabulary); only byte-level BPE ('gpt2') is supported", source.model);
   if (source.model.empty()) return invalid("tokenizer.ggml.model is missing; expected 'gpt2' (byte-level BPE)");
   if (source.model != "gpt2")
     return unsupported("tokenizer.ggml.model is {}; only byte-level BPE ('gpt2') is supported", quote(source.model));

@@ -40,9 +40,9 @@ struct Node {
 
   // The child of that key, or null.
   const Node* find(std::string_view name) const;
-  // "qwen2.yaml:7:3"; the file alone when there is no line.
+  // "run.yaml:7:3"; the file alone when there is no line.
   std::string place() const;
-  // "qwen2.yaml:7:3: sampling.top_k: message" about this value.
+  // "run.yaml:7:3: sampling.top_k: message" about this value.
   [[nodiscard]] Error error(std::string_view message) const;
   // The same about its key: points at the key instead of the value.
   [[nodiscard]] Error key_error(std::string_view message) const;

@@ -166,7 +166,7 @@ TEST_CASE("config: refuses unknown and misplaced keys with the nearest name", "[
 
 TEST_CASE("config: says how the list of backends is written", "[config]") {
   CHECK(accepted("backends: auto").backends.empty());
-  CHECK(refusal("backends: cpu") == "c.yaml:1:11: backends: must be auto or a list such as [{name: cuda}, {name: cpu}]");
+  CHECK(refusal("backends: cpu") == "c.yaml:1:11: backends: must be auto or a list such as [{name: NAME, gpu_layers: 20}, {name: cpu}]");
   CHECK(refusal("backends: []") == "c.yaml:1:11: backends: the list is empty; name at least one backend or write auto");
   CHECK(refusal("backends: [{threads: 8}]") ==
         "c.yaml:1:12: backends[0]: a backend is written {name: NAME, ...}; the key 'name' is missing");
