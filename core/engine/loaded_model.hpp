@@ -23,6 +23,7 @@ class LoadedModel {
   Result<Graph> build(const GraphParams& params) const;
 
   const ModelInfo& info() const { return architecture_.info(); }
+  const std::vector<WeightInfo>& weight_infos() const { return architecture_.weights(); }  // by weight id
   const std::vector<Device*>& devices() const { return devices_; }
   const Placement& placement() const { return placement_; }
   WeightSet* weights(uint32_t device) const { return weight_sets_[device].get(); }  // nullptr where a device holds none

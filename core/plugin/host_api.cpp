@@ -32,8 +32,8 @@ HostApi::HostApi(Options options, LogSink log) : options_(std::move(options)), l
   };
 }
 
-Status HostApi::check_all_asked() const {
-  for (const auto& [key, value] : options_) {
+Status HostApi::check_asked(const Options& options) const {
+  for (const auto& [key, value] : options) {
     if (asked_.count(key)) continue;
     std::string known;
     for (const std::string& name : asked_) known += (known.empty() ? "" : ", ") + name;

@@ -25,8 +25,8 @@ class HostApi {
   HostApi& operator=(const HostApi&) = delete;
 
   const mi_host_v1* table() const { return &table_; }
-  // Refuses an option that nobody asked for, with the nearest one that was.
-  Status check_all_asked() const;
+  // Refuses one of these options that nobody asked for, with the nearest one that was.
+  Status check_asked(const Options& options) const;
 
  private:
   Options options_;

@@ -51,14 +51,16 @@ Result<std::shared_ptr<OpenPlugin>> Registry::open(Kind kind, std::string_view n
 }
 
 Result<std::unique_ptr<OpenedBackend>> Registry::open_backend(const BackendRequest& request) {
-  MINFER_ASSIGN(std::shared_ptr<OpenPlugin> plugin, open(Kind::kBackend, request.name, request.where, request.options));
+  Options all = request.offered;
+  all.insert(request.options.begin(), request.options.end());
+  MINFER_ASSIGN(std::shared_ptr<OpenPlugin> plugin, open(Kind::kBackend, request.name, request.where, std::move(all)));
   const auto refuse = [&](const Error& error, std::string hint) {
     return not_usable(name_request(Kind::kBackend, request.name, request.where),
                       device_failure(*find(Kind::kBackend, request.name), error, std::move(hint)));
   };
   auto devices = open_devices(plugin);
   if (!devices.ok()) return refuse(devices.error(), "check the device, its driver and the backend's options");
-  const Status options = plugin->host().check_all_asked();
+  const Status options = plugin->host().check_asked(request.options);
   if (!options.ok()) return refuse(options.error(), "correct or remove the option");
   return std::make_unique<OpenedBackend>(std::move(plugin), std::move(*devices));
 }

@@ -21,6 +21,7 @@ struct BackendRequest {
   std::string name;
   Options options;
   std::string where;  // the place that asked, for messages: "run.yaml:7"
+  Options offered = {};  // over `options`, for a backend that asks for them; others do not mind
 };
 
 // A backend with its devices. Whatever was made from a device must go before it.

@@ -84,6 +84,7 @@ Result<Logits> prefill(Session& session, SeqId seq, std::span<const int32_t> tok
     const bool last = begin + count == tokens.size();
     const SeqChunk chunk{seq, tokens.subspan(begin, count), last ? n_out : 0};
     MINFER_ASSIGN(logits, session.forward({&chunk, 1}, callbacks.should_stop ? &callbacks.should_stop : nullptr));
+    if (callbacks.on_step) callbacks.on_step();
     if (callbacks.on_prefill) callbacks.on_prefill(static_cast<uint32_t>(begin + count), static_cast<uint32_t>(tokens.size()));
   }
   return logits;
@@ -157,6 +158,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, co
       result.finish = FinishReason::kCancelled;
       break;
     }
+    if (callbacks.on_step) callbacks.on_step();
     logits = *next;
   }
   if (stream.flush() && result.finish != FinishReason::kCancelled) result.finish = FinishReason::kStopString;

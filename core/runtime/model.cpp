@@ -50,11 +50,16 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
     }
     if (specs.empty()) return not_found("no backend plugin is installed (minfer-plugins shows where was looked)");
   }
-  for (const BackendSpec& spec : specs) {
+  for (BackendSpec& spec : specs) {
+    const auto own = options.backend_options.find(spec.request.name);
+    const bool named = !options.backends.empty() || own != options.backend_options.end();
+    if (own != options.backend_options.end())
+      for (const auto& [key, value] : own->second) spec.request.options[key] = value;
+    spec.request.offered = options.offered;
     auto opened = registry.open_backend(spec.request);
     if (!opened.ok()) {
       // Chosen by us, not named by the user: a machine without such a device is no error.
-      if (!options.backends.empty()) return opened.error();
+      if (named) return opened.error();
       notice(text("backend {} is left out: {}", spec.request.name, opened.error().text));
       continue;
     }
@@ -69,6 +74,18 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
     if (options.backends.empty() && devices_.back()->info().host) break;
   }
   if (devices_.empty()) return not_found("no backend can be used on this machine (minfer-plugins --why NAME tells more)");
+  for (const auto& [name, unused] : options.backend_options) {
+    const auto is_named = [&](const auto& backend) { return backend->name() == name; };
+    if (std::none_of(backends_.begin(), backends_.end(), is_named))
+      return invalid("there are options for backend '{}', which is not used", name);
+  }
+  if (options.gpu_layers) {
+    const auto gpu = std::find_if(devices_.begin(), devices_.end(), [](const Device* device) { return !device->info().host; });
+    if (gpu == devices_.end())
+      notice("gpu_layers has no effect: every layer is on the host");
+    else
+      layer_counts_[static_cast<size_t>(gpu - devices_.begin())] = options.gpu_layers;
+  }
   return {};
 }
 

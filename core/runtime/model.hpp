@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct ModelOptions {
   std::string architecture = "auto";  // plugin name
   std::string architecture_where;     // place of that name, for messages
   std::vector<BackendSpec> backends;  // empty: every plugin that may be chosen automatically, best first
+  plugin::Options offered;            // for every backend that has such an option ("threads"), over what its spec says
+  std::map<std::string, plugin::Options, std::less<>> backend_options;  // for single backends, by name, over their specs
+  std::optional<uint32_t> gpu_layers;  // for the first device other than the host, over its spec
   KvFormat kv_format = KvFormat::kF16;
 };
 

@@ -1,0 +1,95 @@
+#include "programs/loading.hpp"
+
+#include "base/env.hpp"
+#include "programs/plugin_search.hpp"
+#include "runtime/from_config.hpp"
+#include "runtime/gguf_metadata.hpp"
+
+namespace minfer::programs {
+namespace {
+
+// NAME.KEY=VALUE
+Status add_backend_option(const std::string& option, BackendOverrides& overrides) {
+  const size_t equals = option.find('=');
+  const size_t dot = option.substr(0, equals).find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot == 0 || dot + 1 == equals)
+    return invalid("--backend-option: '{}' is not of the form NAME.KEY=VALUE", option);
+  const std::string name = option.substr(0, dot), key = option.substr(dot + 1, equals - dot - 1);
+  if (key == "name" || key == "gpu_layers" || key == "strict")
+    return invalid("--backend-option: '{}' belongs to the core, not to the backend; set it in a configuration file", key);
+  overrides.by_name[name][key] = option.substr(equals + 1);
+  return {};
+}
+
+bool switched_on(const char* variable) { return env(variable).value_or("0") != "0"; }
+
+}  // namespace
+
+Result<std::filesystem::path> find_model(const Config& config) {
+  ModelSearch search;
+  search.home = env("HOME").value_or("");
+  search.model_dir = search.home / ".cache/minfer/models";
+  if (const auto dir = env("MINFER_MODEL_DIR")) search.model_dir = *dir;
+  return resolve_model(config.model, search);
+}
+
+Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
+  BackendOverrides overrides;
+  for (const std::string& option : parsed.values("backend-option")) MINFER_TRY(add_backend_option(option, overrides));
+  if (parsed.has("threads") && parsed.value("threads") != "auto") {
+    MINFER_ASSIGN(const uint32_t threads, number_option(parsed, "threads", 0, 1, 1024));
+    overrides.offered["threads"] = std::to_string(threads);
+  }
+  if (parsed.has("isa")) overrides.offered["isa"] = parsed.value("isa");
+  const std::string layers = parsed.value("gpu-layers");
+  if (parsed.has("gpu-layers") && layers != "all" && layers != "auto") {
+    MINFER_ASSIGN(overrides.gpu_layers, number_option(parsed, "gpu-layers", 0, 0, INT32_MAX));
+  }
+  return overrides;
+}
+
+Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides,
+                          const Print& notice) {
+  MINFER_ASSIGN(ModelOptions options, model_options(config));
+  options.path = path;
+  options.offered = overrides.offered;
+  options.backend_options = overrides.by_name;
+  options.gpu_layers = overrides.gpu_layers;
+
+  plugin::SearchPaths search = default_search();
+  search.dirs = config.plugins.dirs;
+  search.files = config.plugins.files;
+  search.allow_unsafe_paths = config.plugins.allow_unsafe_paths;
+  plugin::Discovery found = plugin::discover(search);
+  for (const std::string& line : found.notices) notice(line);
+  const auto log = [notice](plugin::LogLevel level, std::string_view line) {
+    if (level != plugin::LogLevel::kDebug) notice(line);
+  };
+  Loaded loaded;
+  loaded.registry = std::make_unique<plugin::Registry>(std::move(found), log);
+  MINFER_ASSIGN(loaded.model, Model::load(options, *loaded.registry, notice));
+  return loaded;
+}
+
+CParams session_params(const Config& config, uint32_t n_ctx) {
+  CParams params;
+  params.n_ctx = n_ctx;
+  params.kv_format = kv_format_of(config.context);
+  params.fuse_qkv = !switched_on("MINFER_NO_FUSE_QKV");
+  params.fuse_ffn = !switched_on("MINFER_NO_FUSE_FFN");
+  return params;
+}
+
+Result<TextParts> load_text_parts(const std::filesystem::path& path) {
+  MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(path));
+  const auto tokenizer = [&]() -> Result<Tokenizer> {
+    MINFER_ASSIGN(const VocabularySource vocabulary, read_vocabulary(file.metadata()));
+    return Tokenizer::create(vocabulary);
+  }();
+  if (!tokenizer.ok()) return tokenizer.error().in(path.string());
+  const auto chat = gguf::or_default(file.metadata().string("tokenizer.chat_template"), std::string_view());
+  if (!chat.ok()) return chat.error().in(path.string());
+  return TextParts{std::move(file), *tokenizer, *chat};
+}
+
+}  // namespace minfer::programs

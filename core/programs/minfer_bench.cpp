@@ -1,0 +1,199 @@
+// minfer-bench: tokens per second of prompt processing (pp) and generation (tg) on synthetic tokens.
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "programs/loading.hpp"
+#include "runtime/bench.hpp"
+#include "runtime/generate.hpp"
+
+namespace {
+
+using namespace minfer;
+using namespace minfer::programs;
+
+constexpr std::string_view kIntro =
+    "minfer-bench [options]: tokens per second of prompt processing (pp) and generation (tg)\n"
+    "\n"
+    "ppN: one prefill of N tokens. tgN: N greedy steps, one token each. With a depth both start behind so many tokens, which are\n"
+    "not timed; a generation always has one. The result is the mean and the sample standard deviation over the repetitions.\n";
+
+std::vector<OptionGroup> option_groups() {
+  using enum OptionKind;
+  OptionGroup test{"Test",
+                   {{"n-prompt", 'p', kValue, "N", "", "prompt tokens; 0: no pp test; default 512"},
+                    {"n-gen", 'n', kValue, "N", "", "generated tokens; 0: no tg test; default 128"},
+                    {"depth", 'd', kValue, "N", "", "tokens in the context before; default 0"},
+                    {"repetitions", 'r', kValue, "N", "", "timed repetitions; default 5"},
+                    {"warmup", 0, kValue, "MS", "", "untimed repetitions before: one, and until so much time has passed; default 2000"},
+                    {"output", 'o', kValue, "FORMAT", "", "md, csv or json; default md"},
+                    {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size; default: what the tests need"},
+                    {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
+                    {"kv-format", 0, kValue, "TYPE", "context.kv_format", "auto, f32, f16 or q8_0; default auto: f16"},
+                    help_option()}};
+  OptionGroup backends = backend_options_group();
+  backends.options.push_back({"isa", 0, kValue, "NAME", "", "instruction set, for every backend that has the option; default auto"});
+  return {model_options_group(), std::move(test), std::move(backends)};
+}
+
+struct Row {
+  std::string test;
+  std::vector<double> samples;
+};
+
+struct About {
+  std::string model;
+  uint64_t bytes = 0;
+  uint64_t parameters = 0;
+  std::string backend;
+  uint32_t threads = 0;
+};
+
+std::string test_name(const BenchTest& test) {
+  std::string name = test.n_prompt > 0 ? text("pp{}", test.n_prompt) : text("tg{}", test.n_gen);
+  return test.depth > 0 ? name + text(" @ d{}", test.depth) : name;
+}
+
+std::string quoted(const std::string& field) {
+  std::string out = "\"";
+  for (const char c : field) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string as_md(const About& about, const std::vector<Row>& rows) {
+  std::string out = "| model | size | params | backend | threads | test | t/s |\n| --- | ---: | ---: | --- | ---: | --- | ---: |\n";
+  for (const Row& row : rows) {
+    const MeanDeviation ts = mean_deviation(row.samples);
+    out += text("| {} | {:.2f} GiB | {:.2f} B | {} | {} | {} | {:.2f} ± {:.2f} |\n", about.model,
+                static_cast<double>(about.bytes) / (1024.0 * 1024 * 1024), static_cast<double>(about.parameters) / 1e9, about.backend,
+                about.threads, row.test, ts.mean, ts.deviation);
+  }
+  return out;
+}
+
+std::string as_csv(const About& about, const std::vector<Row>& rows) {
+  std::string out = "\"model\",\"size\",\"params\",\"backend\",\"threads\",\"test\",\"ts_mean\",\"ts_stddev\"\n";
+  for (const Row& row : rows) {
+    const MeanDeviation ts = mean_deviation(row.samples);
+    out += text("{},\"{}\",\"{}\",{},\"{}\",{},\"{:.6f}\",\"{:.6f}\"\n", quoted(about.model), about.bytes, about.parameters,
+                quoted(about.backend), about.threads, quoted(row.test), ts.mean, ts.deviation);
+  }
+  return out;
+}
+
+std::string as_json(const About& about, const std::vector<Row>& rows) {
+  using Json = nlohmann::ordered_json;
+  Json out = Json::array();
+  for (const Row& row : rows) {
+    const MeanDeviation ts = mean_deviation(row.samples);
+    out.push_back({{"model", about.model},
+                   {"size", about.bytes},
+                   {"params", about.parameters},
+                   {"backend", about.backend},
+                   {"threads", about.threads},
+                   {"test", row.test},
+                   {"ts_mean", ts.mean},
+                   {"ts_stddev", ts.deviation},
+                   {"samples_ts", row.samples}});
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+struct BenchArguments {
+  Config config;
+  BackendOverrides backends;
+  std::vector<BenchTest> tests;
+  BenchOptions options;
+  std::string format = "md";
+  uint32_t threads = 0;
+};
+
+Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
+  constexpr uint32_t kMax = 1 << 24;
+  BenchArguments bench;
+  MINFER_ASSIGN(const uint32_t n_prompt, number_option(parsed, "n-prompt", 512, 0, kMax));
+  MINFER_ASSIGN(const uint32_t n_gen, number_option(parsed, "n-gen", 128, 0, kMax));
+  MINFER_ASSIGN(const uint32_t depth, number_option(parsed, "depth", 0, 0, kMax));
+  MINFER_ASSIGN(bench.options.repetitions, number_option(parsed, "repetitions", 5, 1, 1 << 20));
+  MINFER_ASSIGN(const uint32_t warmup, number_option(parsed, "warmup", 2000, 0, 1 << 30));
+  bench.options.warmup_s = warmup / 1000.0;
+  if (n_prompt == 0 && n_gen == 0) return invalid("-p 0 and -n 0: there is nothing to measure");
+  if (n_prompt > 0) bench.tests.push_back({n_prompt, 0, depth});
+  if (n_gen > 0) bench.tests.push_back({0, n_gen, depth});
+  if (parsed.has("output")) bench.format = parsed.value("output");
+  if (bench.format != "md" && bench.format != "csv" && bench.format != "json")
+    return invalid("-o: '{}' is none of md, csv, json", bench.format);
+  if (!parsed.words().empty()) return invalid("'{}' is no option", parsed.words().front());
+  MINFER_ASSIGN(bench.backends, backend_overrides(parsed));
+  // Said to the backends rather than left to them, so that the table can name it.
+  bench.backends.offered.emplace("threads", std::to_string(std::max(1u, std::thread::hardware_concurrency())));
+  bench.threads = static_cast<uint32_t>(std::stoul(bench.backends.offered["threads"]));
+  return bench;
+}
+
+Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) {
+  uint32_t needed = 0, sum = 16;
+  for (const BenchTest& test : bench.tests) {
+    needed = std::max(needed, positions_of(test));
+    sum += positions_of(test);
+  }
+  const uint32_t wanted = bench.config.context.n_ctx.value_or(std::min(sum, n_ctx_train));
+  if (needed > n_ctx_train) return invalid("the tests need {} positions, the model's context is {}", needed, n_ctx_train);
+  return std::min(std::max(needed, wanted), n_ctx_train);
+}
+
+Result<std::string> measure(const BenchArguments& bench) {
+  const auto notice = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
+  MINFER_ASSIGN(const std::filesystem::path path, find_model(bench.config));
+  MINFER_ASSIGN(const Loaded loaded, load_model(bench.config, path, bench.backends, notice));
+  const Model& model = *loaded.model;
+  MINFER_ASSIGN(const uint32_t n_ctx, context_for(bench, model.info().n_ctx_train));
+  MINFER_ASSIGN(const auto session, Session::create(model.engine(), session_params(bench.config, n_ctx)));
+  About about;
+  about.model = model.general_name().empty() ? path.stem().string() : std::string(model.general_name());
+  about.bytes = model.weight_bytes();
+  about.parameters = model.n_parameters();
+  for (const Device* device : model.engine().devices()) about.backend += (about.backend.empty() ? "" : "+") + device->info().name;
+  about.threads = bench.threads;
+
+  BenchOptions options = bench.options;
+  options.n_batch = bench.config.context.n_batch;
+  std::vector<Row> rows;
+  for (const BenchTest& test : bench.tests) {
+    notice(text("{}: {} repetitions", test_name(test), options.repetitions));
+    MINFER_ASSIGN(std::vector<double> samples, minfer::bench(*session, test, options));
+    rows.push_back({test_name(test), std::move(samples)});
+  }
+  return bench.format == "md" ? as_md(about, rows) : bench.format == "csv" ? as_csv(about, rows) : as_json(about, rows);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::vector<OptionGroup> groups = option_groups();
+  const auto parsed = parse_options(groups, arguments);
+  if (!parsed.ok()) return fail(parsed.error(), kUsage);
+  if (parsed->has("help")) {
+    std::fputs(help_text(kIntro, groups).c_str(), stdout);
+    return kDone;
+  }
+  auto bench = read_numbers(*parsed);
+  if (!bench.ok()) return fail(bench.error(), kUsage);
+  bool usage = false;
+  auto config = read_configuration(groups, *parsed, &usage);
+  if (!config.ok()) return fail(config.error(), usage ? kUsage : kFailed);
+  bench->config = std::move(*config);
+  const auto table = measure(*bench);
+  if (!table.ok()) return fail(table.error());
+  return std::fputs(table->c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kDone : fail(io_error("standard output cannot be written"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    return fail(internal_error("{}", e.what()));
+  }
+}

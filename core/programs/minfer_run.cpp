@@ -1,0 +1,159 @@
+// minfer-run: answers a prompt with a model. Text on standard output, everything else on standard error.
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "programs/run_options.hpp"
+#include "programs/run_report.hpp"
+#include "runtime/from_config.hpp"
+#include "runtime/graph_json.hpp"
+#include "runtime/prompt.hpp"
+
+namespace {
+
+using namespace minfer;
+using namespace minfer::programs;
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // it is set in a signal handler
+
+// The first Ctrl-C ends the generation, the second one the process.
+void catch_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+// Standard output, unbuffered. Remembers the first failure and writes nothing after it.
+class Output {
+ public:
+  void write(std::string_view bytes) {
+    while (!bytes.empty() && error_ == 0) {
+      const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+      if (n >= 0) {
+        last_ = bytes[static_cast<size_t>(n) - (n > 0 ? 1 : 0)];
+        bytes.remove_prefix(static_cast<size_t>(n));
+      } else if (errno != EINTR) {
+        error_ = errno;
+      }
+    }
+  }
+  // A terminal's prompt must not stand behind the text.
+  void finish_line() {
+    if (last_ != '\n' && ::isatty(STDOUT_FILENO)) write("\n");
+  }
+  bool failed() const { return error_ != 0; }
+  Status status() const { return error_ ? Status(io_error("standard output: {}", std::strerror(error_))) : Status(); }
+
+ private:
+  int error_ = 0;
+  char last_ = '\n';
+};
+
+Status write_file(const std::string& path, const std::string& bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (!file) return io_error("{}: {}", path, std::strerror(errno));
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  if (std::fclose(file) != 0 || !written) return io_error("{}: {}", path, std::strerror(errno));
+  return {};
+}
+
+Status dump_graphs(const RunArguments& run, const Model& model) {
+  std::string note;
+  MINFER_ASSIGN(const uint32_t n_ctx, decide_n_ctx(run.config.context.n_ctx, kDefaultContextTokens, 0, model.info().n_ctx_train, &note));
+  const GraphParams params = make_graph_params(1, 1, session_params(run.config, n_ctx));
+  MINFER_ASSIGN(const auto compiled, compile_graph(model.engine(), params));
+  if (!run.dump_dot.empty()) MINFER_TRY(write_file(run.dump_dot, dump_dot(compiled->graph, node_devices(*compiled, model.engine()))));
+  if (!run.dump_json.empty())
+    MINFER_TRY(write_file(run.dump_json, dump_json(*compiled, model.engine(), model.general_name())));
+  return {};
+}
+
+Result<std::vector<int32_t>> make_prompt(const RunArguments& run, const Model& model, const Notes& notes) {
+  const PromptConfig& prompt = run.config.prompt;
+  const bool wanted = prompt.chat_template == PromptTemplate::kAuto;
+  if (!wanted || model.chat_template().empty()) {
+    if (wanted) notes.line("The model has no chat template: the prompt is used as it is.");
+    if (prompt.system) notes.line("The system message is not used: there is no chat template.");
+    return raw_prompt(model.tokenizer(), run.prompt);
+  }
+  MINFER_ASSIGN(const ChatTemplate chat_template, ChatTemplate::parse(model.chat_template(), "tokenizer.chat_template"));
+  std::vector<ChatMessage> messages;
+  if (prompt.system) messages.push_back({"system", *prompt.system});
+  messages.push_back({"user", run.prompt});
+  return chat_prompt(chat_template, model.tokenizer(), messages);
+}
+
+Result<int> generate_text(const RunArguments& run, const Model& model, const Notes& notes) {
+  MINFER_ASSIGN(const std::vector<int32_t> prompt, make_prompt(run, model, notes));
+  if (prompt.empty()) return invalid("the prompt is empty");
+  std::string changes;
+  MINFER_ASSIGN(const uint32_t n_ctx, decide_n_ctx(run.config.context.n_ctx, kDefaultContextTokens, static_cast<uint32_t>(prompt.size()),
+                                                   model.info().n_ctx_train, &changes));
+  if (!changes.empty()) notes.line(changes.substr(0, changes.size() - 1));  // its lines end with a newline
+  notes.line(text("Prompt: {} tokens", prompt.size()));
+
+  CParams cparams = session_params(run.config, n_ctx);
+  MINFER_ASSIGN(const auto session, Session::create(model.engine(), cparams));
+  MINFER_ASSIGN(Traces traces, Traces::open());
+  GenerateCallbacks callbacks;
+  traces.attach(*session, model, callbacks);
+  Output output;
+  const auto start = std::chrono::steady_clock::now();
+  callbacks.should_stop = [&] { return interrupted.load(std::memory_order_relaxed) || output.failed(); };
+  callbacks.on_prefill = [&](uint32_t done, uint32_t total) {
+    if (done == total) print_prefill(notes, total, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  if (!run.json) callbacks.on_text = [&](std::string_view piece) { output.write(piece); };
+
+  catch_interrupt();
+  MINFER_ASSIGN(const GenerateResult result, generate(*session, model.tokenizer(), prompt, generate_options(run.config), callbacks));
+  const SessionStats stats = session->stats();
+  if (run.json)
+    output.write(result_json(model, result, stats, n_ctx));
+  else
+    output.finish_line();
+  MINFER_TRY(output.status());
+  print_footer(notes, result, n_ctx);
+  if (traces.timing()) print_timing(result, stats);
+  MINFER_TRY(traces.close());
+  return result.finish == FinishReason::kCancelled ? kInterrupted : kDone;
+}
+
+Result<int> run_model(const RunArguments& run) {
+  const Notes notes(run.quiet);
+  MINFER_ASSIGN(const std::filesystem::path path, find_model(run.config));
+  notes.line("Loading model: " + path.string());
+  MINFER_ASSIGN(const Loaded loaded, load_model(run.config, path, run.backends, [&](std::string_view line) { notes.line(line); }));
+  print_header(notes, *loaded.model);
+  if (run.meta) print_meta(*loaded.model);
+  if (!run.dump_dot.empty() || !run.dump_json.empty()) {
+    MINFER_TRY(dump_graphs(run, *loaded.model));
+    return kDone;
+  }
+  return generate_text(run, *loaded.model, notes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);  // a reader that has gone ends the run without a word
+  try {
+    int code = kFailed;
+    const auto run = read_run_arguments({argv + 1, argv + argc}, &code);
+    if (!run.ok()) return fail(run.error(), code);
+    if (!run->info.empty()) {
+      std::fputs(run->info.c_str(), stdout);
+      return std::fflush(stdout) == 0 ? kDone : kFailed;
+    }
+    const auto done = run_model(*run);
+    return done.ok() ? *done : fail(done.error());
+  } catch (const std::exception& e) {
+    return fail(internal_error("{}", e.what()));
+  }
+}

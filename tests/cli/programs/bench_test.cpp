@@ -1,0 +1,67 @@
+// minfer-bench: tests, formats and statistics. Its figures are the machine's.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cli/programs/markov_model.hpp"
+
+using namespace minfer::test;
+using nlohmann::json;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ProcessResult bench(const MarkovRun& markov, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {program("minfer-bench"), "-m", markov.path().string(), "-t", "2", "--warmup", "0"});
+  return run_process(arguments);
+}
+
+}  // namespace
+
+TEST_CASE("minfer-bench: the JSON rows hold every sample with their mean and deviation") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto result = bench(markov, {"-p", "32", "-n", "8", "-d", "20", "-r", "4", "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json rows = json::parse(result.out);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["test"] == "pp32 @ d20");
+  CHECK(rows[1]["test"] == "tg8 @ d20");
+  for (const json& row : rows) {
+    CHECK(row["model"] == "markov");
+    CHECK(row["threads"] == 2);
+    CHECK(row["backend"] == "cpu");
+    const auto samples = row["samples_ts"].get<std::vector<double>>();
+    REQUIRE(samples.size() == 4);
+    double mean = 0, squares = 0;
+    for (const double s : samples) mean += s / 4;
+    for (const double s : samples) squares += (s - mean) * (s - mean);
+    CHECK(row["ts_mean"].get<double>() == Approx(mean));
+    CHECK(row["ts_stddev"].get<double>() == Approx(std::sqrt(squares / 3)));
+    CHECK(mean > 0);
+  }
+}
+
+TEST_CASE("minfer-bench: tables in Markdown and CSV have the documented columns") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto md = bench(markov, {"-p", "4", "-n", "0", "-r", "1"});
+  CHECK_THAT(md.out, Catch::Matchers::StartsWith("| model | size | params | backend | threads | test | t/s |") && Contains("| pp4 |") &&
+                         Contains("± 0.00 |"));
+  const auto csv = bench(markov, {"-p", "0", "-n", "4", "-r", "2", "-o", "csv"});
+  CHECK_THAT(csv.out, Catch::Matchers::StartsWith(
+                          "\"model\",\"size\",\"params\",\"backend\",\"threads\",\"test\",\"ts_mean\",\"ts_stddev\"\n\"markov\",") &&
+                          Contains("\"tg4\""));
+}
+
+TEST_CASE("minfer-bench: what cannot be measured is refused") {
+  MarkovModel model = MarkovModel::always({{'a', 8}});
+  model.context = 64;
+  const MarkovRun markov(model);
+  CHECK(bench(markov, {"-p", "0", "-n", "0"}).exit_code == 2);
+  CHECK(bench(markov, {"-r", "0"}).exit_code == 2);
+  CHECK(bench(markov, {"-o", "xml"}).exit_code == 2);
+  CHECK(bench(markov, {"word"}).exit_code == 2);
+  const auto too_long = bench(markov, {"-p", "100", "-n", "0"});
+  CHECK(too_long.exit_code == 1);
+  CHECK_THAT(too_long.err, Contains("100") && Contains("64"));
+  CHECK(bench(markov, {"-p", "60", "-n", "4", "-r", "1"}).exit_code == 0);
+}

@@ -1,0 +1,222 @@
+// minfer-run: generated text, limits, stop strings, sampling, standard output and error, traces, dumps, signals.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "cli/programs/markov_model.hpp"
+
+using namespace minfer::test;
+using nlohmann::json;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::vector<int> kAbcChain = {'C', kDef, 'G', kHi, 'J', '!'};
+
+ProcessResult shell(const std::string& command) { return run_process({"/bin/sh", "-c", command}); }
+
+}  // namespace
+
+TEST_CASE("minfer-run: limits are kept to the token") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  CHECK(markov.greedy({"-n", "0", "XX"}).empty());
+  CHECK(markov.greedy({"-n", "1", "XX"}) == "a");
+  CHECK(markov.greedy({"-n", "3", "XX"}) == "aaa");
+  CHECK(markov.greedy({"XX"}).size() == 512);
+  const json zero = markov.json({"-n", "0", "XX"});
+  CHECK(zero["finish"] == "length");
+  CHECK(zero["n_generated"] == 0);
+}
+
+TEST_CASE("minfer-run: the end-of-generation token ends the text and is not part of it") {
+  const MarkovRun markov(MarkovModel::chain(kAbcChain));
+  CHECK(markov.greedy({"ABC"}) == "DEFGHIJ!");
+  const json result = markov.json({"--greedy", "ABC"});
+  CHECK(result["text"] == "DEFGHIJ!");
+  CHECK(result["tokens"] == json({kDef, 'G', kHi, 'J', '!'}));
+  CHECK(result["finish"] == "eog");
+}
+
+TEST_CASE("minfer-run: stop strings are cut off wherever tokens end") {
+  const MarkovRun markov(MarkovModel::chain(kAbcChain));
+  const auto with_stops = [&](const std::vector<std::string>& stops) {
+    std::vector<std::string> arguments;
+    for (const std::string& stop : stops) arguments.insert(arguments.end(), {"--stop", stop});
+    arguments.push_back("ABC");
+    return markov.greedy(arguments);
+  };
+  CHECK(with_stops({"DEFGHIJ"}).empty());
+  CHECK(with_stops({"GHI"}) == "DEF");
+  CHECK(with_stops({"EF", "J"}) == "D");
+  CHECK(with_stops({"J", "FG"}) == "DE");
+  CHECK(with_stops({"!?"}) == "DEFGHIJ!");
+  CHECK(with_stops({""}) == "DEFGHIJ!");
+  CHECK(markov.json({"--greedy", "--stop", "GHI", "ABC"})["finish"] == "stop");
+}
+
+TEST_CASE("minfer-run: characters that span tokens come out whole and unfinished ones as they are") {
+  const MarkovRun markov(MarkovModel::chain({'X', kEmojiHead, kEmojiTail, 'Z'}));
+  CHECK(markov.greedy({"X"}) == "\xF0\x9F\x98\x8AZ");
+  CHECK(markov.greedy({"-n", "2", "X"}) == "\xF0\x9F\x98\x8A");
+  CHECK(markov.greedy({"-n", "1", "X"}) == "\xF0\x9F");
+}
+
+TEST_CASE("minfer-run: seeds repeat and temperature 0 draws nothing") {
+  const MarkovRun markov(MarkovModel::always({{'A', 2.0f}, {'B', 1.625f}}));
+  const auto text = [&](const std::string& seed, const std::string& temp) {
+    return markov.run({"-q", "--repeat-penalty", "1", "-n", "64", "--seed", seed, "--temp", temp, "X"}).out;
+  };
+  CHECK(text("7", "1").size() == 64);
+  CHECK(text("7", "1") == text("7", "1"));
+  CHECK(text("0", "1") == text("0", "1"));
+  CHECK_THAT(text("3", "1"), Contains("A") && Contains("B"));
+  std::set<std::string> texts;
+  for (int seed = 1; seed <= 5; ++seed) texts.insert(text(std::to_string(seed), "1"));
+  CHECK(texts.size() > 1);
+  for (const char* seed : {"0", "1", "42"}) CHECK(text(seed, "0") == std::string(64, 'A'));
+  // 42 is the seed without --seed.
+  CHECK(markov.run({"-q", "--repeat-penalty", "1", "-n", "64", "--temp", "1", "X"}).out == text("42", "1"));
+}
+
+TEST_CASE("minfer-run: penalties count the prompt and look back as far as they are told") {
+  const MarkovRun even(MarkovModel::always({{'A', 2.0f}, {'B', 1.625f}}));
+  CHECK(even.greedy({"--frequency-penalty", "0.25", "-n", "8", "X"}) == "AABABABA");
+  CHECK(even.greedy({"--frequency-penalty", "0.25", "-n", "8", "AAAAA"}) == "BBBBABAB");
+  CHECK(even.greedy({"--presence-penalty", "0.5", "-n", "6", "X"}) == "ABAAAA");
+  const MarkovRun wide(MarkovModel::always({{'A', 4.0f}, {'B', 3.0f}}));
+  const std::string prompt = "A" + std::string(70, 'X');
+  const auto with_window = [&](const std::vector<std::string>& window) {
+    std::vector<std::string> arguments = {"-q", "--temp", "0", "--repeat-penalty", "1.5", "-n", "3"};
+    arguments.insert(arguments.end(), window.begin(), window.end());
+    arguments.push_back(prompt);
+    return wide.run(arguments).out;
+  };
+  CHECK(with_window({}) == "ABA");
+  CHECK(with_window({"--repeat-last-n", "256"}) == "BAA");
+  CHECK(with_window({"--repeat-last-n", "0"}) == "AAA");
+}
+
+TEST_CASE("minfer-run: min-p is applied before the temperature") {
+  MarkovModel model = MarkovModel::always({{'A', 2.0f}, {'B', 0.0f}});
+  model.rest = -30;
+  const MarkovRun markov(model);
+  const std::vector<std::string> rest = {"--repeat-penalty", "1", "--top-k", "0", "--top-p", "1", "-n", "64", "X"};
+  std::vector<std::string> arguments = {"-q", "--temp", "4", "--min-p", "0.2"};
+  arguments.insert(arguments.end(), rest.begin(), rest.end());
+  CHECK(markov.run(arguments).out == std::string(64, 'A'));
+  arguments[4] = "0";
+  CHECK_THAT(markov.run(arguments).out, Contains("B"));
+}
+
+TEST_CASE("minfer-run: standard output holds the text alone and headers and rates are on standard error") {
+  const MarkovRun markov(MarkovModel::chain(kAbcChain));
+  const auto result = markov.run({"--greedy", "ABC"});
+  CHECK(result.out == "DEFGHIJ!");
+  for (const char* part : {"Loading model: ", "File: ", " in 1 part(s)", "GGUF: ", "Model loaded.", "Vocabulary: 264 tokens", "Prompt: 3 tokens",
+                           "Prefill: 3 tokens in ", "---\n", "Generated: 5 tokens in ", "Total:     8 tokens in ", "Stopped: end of generation"})
+    CHECK_THAT(result.err, Contains(part));
+  CHECK(markov.run({"-q", "--greedy", "ABC"}).err.empty());
+}
+
+TEST_CASE("minfer-run: the JSON object tells of the run and counts graph builds") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const json result = markov.json({"--n-batch", "4", "-n", "6", std::string(10, 'X')});
+  CHECK(result["n_prompt"] == 10);
+  CHECK(result["n_generated"] == 6);
+  CHECK(result["finish"] == "length");
+  // Chunks (4, 0) (4, 0) (2, 1), then five steps (1, 1): four shapes at most, three distinct here.
+  CHECK(result["builds"] == 3);
+  CHECK(result["reuses"] == 5);
+  CHECK(result["remaps"].is_number());
+  CHECK(result["decode_ts"].get<double>() > 0);
+  CHECK(result["model"] == "markov");
+}
+
+TEST_CASE("minfer-run: bytes that are not UTF-8 leave the JSON object valid") {
+  const MarkovRun markov(MarkovModel::chain({'X', kEmojiHead, 'Z'}));
+  const json result = markov.json({"--greedy", "X"});
+  CHECK(result["tokens"] == json({kEmojiHead, 'Z'}));
+  CHECK_THAT(result["text"].get<std::string>(), Contains("Z"));
+}
+
+TEST_CASE("minfer-run: traces are written when the environment asks") {
+  const MarkovRun markov(MarkovModel::chain(kAbcChain));
+  const auto timing = markov.run({"-q", "--greedy", "ABC"}, {}, {"MINFER_TIMING=1"});
+  CHECK_THAT(timing.err, Contains("[MINFER_TIMING] over 5 tokens: sample ") && Contains("2 builds, 4 reuses"));
+  const auto rebuild = markov.run({"-q", "--greedy", "ABC"}, {}, {"MINFER_REBUILD_TRACE=1"});
+  CHECK_THAT(rebuild.err, Contains("3 tokens, 1 rows of logits") && Contains("1 tokens, 1 rows of logits"));
+  const auto graph = markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {}, {"MINFER_GRAPH_TRACE=1"});
+  CHECK_THAT(graph.err, Contains("[graph] split 0: cpu nodes ") && Contains("[graph] op fused_ffn backend cpu x1"));
+  const auto unfused = markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {},
+                                  {"MINFER_GRAPH_TRACE=1", "MINFER_NO_FUSE_FFN=1", "MINFER_NO_FUSE_QKV=1"});
+  CHECK(unfused.out == graph.out);
+  CHECK_THAT(unfused.err, !Contains("fused"));
+  const auto file = markov.folder() / "tokens.txt";
+  CHECK(markov.run({"-q", "--greedy", "-n", "2", "ABC"}, {}, {"MINFER_TOKEN_TRACE=" + file.string()}).exit_code == 0);
+  CHECK(read_file(file) == "0\t65\n1\t66\n2\t67\n3\t259\n4\t71\n");
+  CHECK(markov.run({"-q", "ABC"}, {}, {"MINFER_TOKEN_TRACE=/nonexistent/x"}).exit_code == 1);
+}
+
+TEST_CASE("minfer-run: graphs are dumped without a prompt and name what runs where") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto dot = markov.folder() / "graph.dot", file = markov.folder() / "graph.json";
+  const auto result = markov.run({"-q", "--dump-graph", dot.string(), "--dump-graph-json", file.string()});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK_THAT(read_file(dot), Catch::Matchers::StartsWith("digraph G {") && Contains("cpu"));
+  const json graph = json::parse(read_file(file));
+  CHECK(graph["format"] == "minfer-graph");
+  CHECK(graph["version"] == 1);
+  CHECK(graph["kind"] == "decode");
+  CHECK(graph["outputs"].size() == 1);
+  std::set<std::string> names = {"null"};
+  for (const json& input : graph["inputs"]) names.insert(input["name"]);
+  bool reads_embedding = false;
+  for (size_t i = 0; i < graph["nodes"].size(); ++i) {
+    const json& node = graph["nodes"][i];
+    CHECK(node["id"] == i);
+    CHECK(node["backend"] == "cpu");
+    for (const json& source : node["src"]) {
+      if (source.is_null()) continue;
+      const std::string name = source;
+      reads_embedding = reads_embedding || name == "token_embd.weight";
+      const bool weight = name.find(".weight") != std::string::npos || name.find(".bias") != std::string::npos;
+      CHECK((weight || names.count(name.substr(0, name.find('.'))) == 1));
+    }
+    names.insert(node["name"]);
+  }
+  CHECK(reads_embedding);
+  CHECK(markov.run({"-q", "--dump-graph", "/nonexistent/x.dot"}).exit_code == 1);
+}
+
+TEST_CASE("minfer-run: metadata is printed to standard error and the run goes on") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto result = markov.run({"-q", "--meta", "-n", "1", "--greedy", "x"});
+  CHECK(result.out == "a");
+  CHECK_THAT(result.err, Contains("qwen2.embedding_length = 512") && Contains("blk.0.attn_q.weight [512, 512] Q8_0"));
+}
+
+TEST_CASE("minfer-run: Ctrl-C ends the generation with what there is") {
+  MarkovModel model = MarkovModel::always({{'a', 8}});
+  model.context = 200000;
+  const MarkovRun markov(model);
+  const auto result = shell("exec timeout --preserve-status -s INT 2 " + program("minfer-run") + " -m " + markov.path().string() +
+                            " -t 1 --greedy -n -1 --n-ctx 200000 x");
+  INFO(result.err);
+  CHECK(result.exit_code == 130);
+  CHECK(result.out.size() > 1);
+  CHECK(result.out.find_first_not_of('a') == std::string::npos);
+  CHECK_THAT(result.err, Contains("Stopped: interrupted"));
+}
+
+TEST_CASE("minfer-run: a reader that goes away ends the run in silence and a full disk is an error") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const std::string command = program("minfer-run") + " -q -m " + markov.path().string() + " -t 1 --greedy -n 3000 x";
+  const auto pipe = shell(command + " | head -c 5");
+  CHECK(pipe.exit_code == 0);
+  CHECK(pipe.out == "aaaaa");
+  CHECK(pipe.err.empty());
+  const auto full = shell(command + " > /dev/full");
+  CHECK(full.exit_code == 1);
+  CHECK_THAT(full.err, Contains("error: standard output: "));
+}
