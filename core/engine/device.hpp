@@ -16,7 +16,7 @@
 namespace minfer {
 
 struct DeviceInfo {
-  std::string name;         // "cpu"
+  std::string name;         // as the user lists it
   std::string description;  // for people
   bool host = false;        // its buffers are ordinary memory of this process
   uint64_t memory_total_bytes = 0;

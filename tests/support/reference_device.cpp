@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace minfer::test {
 namespace {
@@ -23,12 +24,14 @@ class ReferenceBuffer final : public Buffer {
   Status write(uint64_t offset, const void* src, uint64_t size) override {
     if (offset > size_bytes_ || size > size_bytes_ - offset) return invalid("write beyond the buffer");
     ++device_.counters.writes;
+    device_.flush();
     std::memcpy(reinterpret_cast<std::byte*>(memory()) + offset, src, size);
     return {};
   }
   Status read(uint64_t offset, void* dst, uint64_t size) const override {
     if (offset > size_bytes_ || size > size_bytes_ - offset) return invalid("read beyond the buffer");
     ++device_.counters.reads;
+    device_.flush();
     std::memcpy(dst, reinterpret_cast<const std::byte*>(memory()) + offset, size);
     return {};
   }
@@ -99,7 +102,10 @@ double silu(double x) { return x / (1 + std::exp(-x)); }
 class ReferencePlan final : public Plan {
  public:
   explicit ReferencePlan(ReferenceDevice& device) : device_(device) { ++device_.counters.live_plans; }
-  ~ReferencePlan() override { --device_.counters.live_plans; }
+  ~ReferencePlan() override {
+    device_.flush();
+    --device_.counters.live_plans;
+  }
 
   Status init(const SplitView& view, const ReferenceWeights* weights) {
     const Graph& graph = *view.graph;
@@ -132,6 +138,19 @@ class ReferencePlan final : public Plan {
   Status run(const StepInputs& inputs, const StopCheck* should_stop) override {
     ++device_.counters.runs;
     if (hits(device_.fail_run)) return make_error(ErrorCode::kDeviceLost, "injected failure of a run");
+    if (!device_.options().deferred) return run_now(inputs, should_stop);
+    std::array<std::vector<std::byte>, kInputKinds> copies;  // the host fills its own for the next step
+    for (size_t kind = 0; kind < kInputKinds; ++kind) copies[kind].assign(inputs[kind].begin(), inputs[kind].end());
+    device_.defer([this, copies = std::move(copies)] {
+      StepInputs late;
+      for (size_t kind = 0; kind < kInputKinds; ++kind) late[kind] = copies[kind];
+      return run_now(late, nullptr);
+    });
+    return {};
+  }
+
+ private:
+  Status run_now(const StepInputs& inputs, const StopCheck* should_stop) {
     for (const Step& step : steps_) {
       if (should_stop && (*should_stop)()) return make_error(ErrorCode::kCancelled, "stopped");
       for (const auto& in : step.in)
@@ -144,7 +163,6 @@ class ReferencePlan final : public Plan {
     return {};
   }
 
- private:
   Result<Operand> operand(const SplitView& view, ValueId id, const ReferenceWeights* weights) {
     const Value& value = view.graph->values[id];
     Operand out{value.kind, value.index, nullptr, value.shape.elements(), value.shape.dims[0], value.shape.rows()};
@@ -358,6 +376,7 @@ Result<KvRegionBytes> ReferenceDevice::kv_region_bytes(const KvLayout& layout) {
 Status ReferenceDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) {
   if (hits(fail_kv_copy)) return make_error(ErrorCode::kDeviceLost, "injected failure of a KV copy");
   ++counters.kv_copies;
+  flush();
   const uint64_t width = uint64_t{layer.layout.n_head_kv} * layer.layout.head_dim;
   for (const KvRowCopy& copy : copies) {
     if (copy.src_block >= layer.layout.n_blocks || copy.dst_block >= layer.layout.n_blocks || copy.src_row + copy.n_rows > 64 ||
@@ -380,7 +399,15 @@ Result<std::unique_ptr<Plan>> ReferenceDevice::create_plan(const SplitView& view
 
 Status ReferenceDevice::sync() {
   ++counters.syncs;
-  return {};
+  flush();
+  return std::exchange(late_, {});
+}
+
+void ReferenceDevice::flush() {
+  for (const auto& run : std::exchange(queue_, {})) {
+    Status status = run();
+    if (late_.ok()) late_ = std::move(status);
+  }
 }
 
 }  // namespace minfer::test

@@ -14,6 +14,7 @@ struct ReferenceOptions {
   std::string name = "reference";
   bool host = true;              // DeviceInfo::host, and host_ptr() works; false: buffers can only be read and written by calls
   bool private_values = false;   // values without the kept mark never reach the scratch memory, as a backend may do
+  bool deferred = false;         // a run is only queued; sync, reads, writes, KV copies and the end of a plan do the work
   std::function<bool(const Graph&, const Node&)> supports;  // empty: everything
 };
 
@@ -54,9 +55,15 @@ class ReferenceDevice final : public Device {
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override;
   Status sync() override;
 
+  // Does what is queued. The first error of a queued run is what sync returns next.
+  void flush();
+  void defer(std::function<Status()> run) { queue_.push_back(std::move(run)); }
+
  private:
   ReferenceOptions options_;
   DeviceInfo info_;
+  std::vector<std::function<Status()>> queue_;
+  Status late_;
 };
 
 // One K or V region lies as [block][row][head][dim] in f32. The memory of any buffer of a ReferenceDevice, host or not.

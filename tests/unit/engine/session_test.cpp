@@ -420,6 +420,35 @@ TEST_CASE("engine/session: layers on two devices give the bits of one device") {
       }
 }
 
+TEST_CASE("engine/session: devices that run late are waited for at every cut and before logits are read") {
+  ToyModel plain;
+  const auto tokens = toy_tokens(80);
+  const auto reference = make_session(plain, toy_cparams(256, 2));
+  const auto drive = [&](Session& session) {
+    std::vector<Rows> all;
+    all.push_back(step(session, slice(tokens, 0, 40), 3));
+    step(session, slice(tokens, 40, 30), 0);
+    all.push_back(step(session, slice(tokens, 70, 1), 1));
+    REQUIRE(session.share_prefix(0, 1, 71).ok());
+    for (SeqId seq : {0u, 1u}) all.push_back(step(session, slice(tokens, 71, 1), 1, seq));
+    return all;
+  };
+  const std::vector<Rows> expected = drive(*reference);
+  for (const bool two_devices : {false, true})
+    for (const bool host : {true, false}) {
+      CAPTURE(two_devices, host);
+      ReferenceOptions late;
+      late.deferred = true;
+      late.host = host;
+      ToyModel toy({}, two_devices ? std::vector{late, late} : std::vector{late}, {two_devices ? 1u : 2u, std::nullopt});
+      const auto session = make_session(toy, toy_cparams(256, 2));
+      const std::vector<Rows> rows = drive(*session);
+      for (size_t i = 0; i < rows.size(); ++i) CHECK(same_bits(rows[i], expected[i]));
+      REQUIRE(session->last_graph()->splits.size() == (two_devices ? 3 : 1));
+      CHECK(toy.device().counters.syncs > 0);
+    }
+}
+
 TEST_CASE("engine/session: fusion is left out where a device refuses it and the numbers stay") {
   const auto tokens = toy_tokens(10);
   ToyModel plain;
