@@ -161,7 +161,7 @@ Result<Value> to_json(Runtime& rt, const Value& input, const Args& args) {
   } else if (p[1] && !p[1]->is_none()) {
     MINFER_ASSIGN(const int64_t width, int_or(p[1], 0, "indent"));
     if (width > 1000) return invalid("indent {} is above 1000", width);
-    style.indent = std::string(static_cast<size_t>(std::max<int64_t>(width, 0)), ' ');
+    style.indent.emplace(static_cast<size_t>(std::max<int64_t>(width, 0)), ' ');
   }
   if (style.indent) style.item_separator = ",";
   if (p[2] && !p[2]->is_none()) {

@@ -29,7 +29,7 @@ std::string float_repr(double value) {
   const int count = static_cast<int>(digits.size());
   if (exponent < -4 || exponent >= 16) {
     out += digits[0];
-    if (count > 1) out += "." + digits.substr(1);
+    if (count > 1) out.append(".").append(digits, 1);
     const int magnitude = std::abs(exponent);
     out += exponent < 0 ? "e-" : "e+";
     return out + (magnitude < 10 ? "0" : "") + std::to_string(magnitude);

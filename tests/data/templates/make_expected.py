@@ -3,6 +3,7 @@
 chat templates, and writes what the engine must produce byte for byte: snippets.json and chats.json.
 Run in this folder: python3 make_expected.py"""
 import datetime
+import functools
 import json
 import pathlib
 
@@ -45,6 +46,7 @@ def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False)
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+@functools.lru_cache
 def environment(mutable=False):
     kind = jinja2.sandbox.SandboxedEnvironment if mutable else jinja2.sandbox.ImmutableSandboxedEnvironment
     env = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.LoopControlExtension])
@@ -54,11 +56,16 @@ def environment(mutable=False):
     return env
 
 
+@functools.lru_cache
+def compiled(source, mutable):
+    return environment(mutable).from_string(source)
+
+
 def render(source, variables, mutable=False):
     """{"out": text}, or {"error": message}: the template must be refused or fail; a raise_exception message must be in the error.
     What the immutable sandbox refuses (list.append and the like) is rendered by the plain one."""
     try:
-        return {"out": environment(mutable).from_string(source).render(**variables)}
+        return {"out": compiled(source, mutable).render(**variables)}
     except Refused as e:
         return {"error": str(e)}
     except Exception:
