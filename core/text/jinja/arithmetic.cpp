@@ -151,8 +151,7 @@ Result<Value> add_sequences(Runtime& rt, const Value& a, const Value& b) {
   if (a.is_string()) {
     MINFER_TRY(rt.charge_bytes(a.string().size() + b.string().size()));
     if (a.is_markup() || b.is_markup()) {
-      return Value::markup((a.is_markup() ? a.string() : escape_html(a.string())) +
-                           (b.is_markup() ? b.string() : escape_html(b.string())));
+      return Value::markup((a.is_markup() ? a.string() : escape_html(a.string())) + (b.is_markup() ? b.string() : escape_html(b.string())));
     }
     return Value(a.string() + b.string());
   }

@@ -189,9 +189,17 @@ constexpr Entry kListMethods[] = {
 };
 
 constexpr Entry kDictMethods[] = {
-    {"get", dict_get},       {"items", dict_items},  {"keys", dict_keys},       {"values", dict_values},
-    {"pop", dict_pop},       {"update", dict_update}, {"setdefault", dict_set_default}, {"clear", dict_clear},
-    {"copy", dict_copy},     {"popitem", not_supported}, {"fromkeys", not_supported},
+    {"get", dict_get},
+    {"items", dict_items},
+    {"keys", dict_keys},
+    {"values", dict_values},
+    {"pop", dict_pop},
+    {"update", dict_update},
+    {"setdefault", dict_set_default},
+    {"clear", dict_clear},
+    {"copy", dict_copy},
+    {"popitem", not_supported},
+    {"fromkeys", not_supported},
 };
 
 template <size_t kSize>

@@ -64,9 +64,7 @@ Result<Interpreter::Flow> Interpreter::run(const Stmt& stmt, const ScopePtr& sco
   MINFER_TRY(at(stmt.line, guard.status()));
   MINFER_TRY(at(stmt.line, rt_.charge(1)));
   switch (stmt.kind) {
-    case StmtKind::kText:
-      MINFER_TRY(at(stmt.line, emit(out, stmt.text)));
-      return Flow::kNext;
+    case StmtKind::kText: MINFER_TRY(at(stmt.line, emit(out, stmt.text))); return Flow::kNext;
     case StmtKind::kOutput: {
       MINFER_ASSIGN(const Value value, eval(*stmt.expr, scope));
       MINFER_ASSIGN(const std::string piece, at(stmt.line, to_str(rt_, value)));
@@ -83,9 +81,7 @@ Result<Interpreter::Flow> Interpreter::run(const Stmt& stmt, const ScopePtr& sco
       MINFER_TRY(assign(stmt.target, value, *scope, scope));
       return Flow::kNext;
     }
-    case StmtKind::kSetBlock:
-      MINFER_TRY(run_set_block(stmt, scope));
-      return Flow::kNext;
+    case StmtKind::kSetBlock: MINFER_TRY(run_set_block(stmt, scope)); return Flow::kNext;
     case StmtKind::kMacro: define_macro(stmt, scope); return Flow::kNext;
     case StmtKind::kWith: return run_with(stmt, scope, out);
     case StmtKind::kFilterBlock: return run_filter_block(stmt, scope, out);
@@ -176,7 +172,9 @@ Status Interpreter::assign(const Target& target, const Value& value, Scope& scop
     case Target::Kind::kAttribute: {
       const Value* object = lookup->find(target.name);
       if (!object) return at(target.line, invalid("'{}' is undefined", target.name));
-      if (!object->ns()) return at(target.line, invalid("cannot assign attribute '{}' on '{}', which is no namespace", target.attribute, target.name));
+      if (!object->ns()) {
+        return at(target.line, invalid("cannot assign attribute '{}' on '{}', which is no namespace", target.attribute, target.name));
+      }
       object->ns()->set(target.attribute, value);
       return {};
     }

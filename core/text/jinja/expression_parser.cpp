@@ -97,9 +97,7 @@ Result<ExprPtr> ExpressionParser::parse_tuple(bool with_condition, bool in_paren
   return node(ExprKind::kTuple, line, std::move(items));
 }
 
-Result<ExprPtr> ExpressionParser::parse_expression(bool with_condition) {
-  return with_condition ? parse_condition() : parse_or();
-}
+Result<ExprPtr> ExpressionParser::parse_expression(bool with_condition) { return with_condition ? parse_condition() : parse_or(); }
 
 Result<ExprPtr> ExpressionParser::parse_condition() {
   const Nesting nesting(nesting_);

@@ -11,7 +11,7 @@ class ExpressionParser {
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
  protected:
-  static constexpr int kMaxDepth = 200;  // levels of the tree: nested brackets, operators in a row
+  static constexpr int kMaxDepth = 200;              // levels of the tree: nested brackets, operators in a row
   static constexpr int kMaxNesting = 2 * kMaxDepth;  // calls of the parser itself: two for a bracket
 
   const Token& current() const { return tokens_[at_]; }

@@ -32,11 +32,11 @@ Result<Value> map_attribute(Runtime& rt, const std::vector<Value>& items, const 
 }
 
 Result<Value> map(Runtime& rt, const Value& input, const Args& args) {
+  if (!truthy(input)) return iterator({});  // None too
   MINFER_ASSIGN(const auto items, items_of(rt, input));
-  if (items.empty()) return iterator({});
   if (args.positional.empty()) {
-    const bool by_attribute = !args.keyword.empty() && std::any_of(args.keyword.begin(), args.keyword.end(),
-                                                                   [](const auto& k) { return k.first == "attribute"; });
+    const bool by_attribute = !args.keyword.empty() &&
+                              std::any_of(args.keyword.begin(), args.keyword.end(), [](const auto& k) { return k.first == "attribute"; });
     if (!by_attribute) return invalid("needs the name of a filter, or attribute=");
     return map_attribute(rt, items, args);
   }
@@ -55,8 +55,8 @@ Result<Value> map(Runtime& rt, const Value& input, const Args& args) {
 }
 
 Result<Value> choose(Runtime& rt, const Value& input, const Args& args, bool by_attribute, bool wanted) {
+  if (!truthy(input)) return iterator({});  // None too
   MINFER_ASSIGN(const auto items, items_of(rt, input));
-  if (items.empty()) return iterator({});
   const size_t at = by_attribute ? 1 : 0;
   if (args.positional.size() < at) return invalid("needs the name of an attribute");
   Test test = nullptr;

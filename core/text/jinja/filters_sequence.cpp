@@ -265,10 +265,9 @@ Result<Value> group_by(Runtime& rt, const Value& input, const Args& args) {
 }
 
 constexpr FilterEntry kFilters[] = {
-    {"length", length},   {"count", length}, {"first", first},   {"last", last},        {"list", to_list},
-    {"reverse", reverse}, {"join", join},    {"sort", sort},     {"dictsort", dict_sort}, {"items", items},
-    {"unique", unique},   {"min", smallest}, {"max", largest},   {"sum", sum},          {"batch", batch},
-    {"slice", slice_filter}, {"groupby", group_by},
+    {"length", length}, {"count", length}, {"first", first},        {"last", last},          {"list", to_list},     {"reverse", reverse},
+    {"join", join},     {"sort", sort},    {"dictsort", dict_sort}, {"items", items},        {"unique", unique},    {"min", smallest},
+    {"max", largest},   {"sum", sum},      {"batch", batch},        {"slice", slice_filter}, {"groupby", group_by},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "text/jinja/filters.hpp"
 #include "text/jinja/format.hpp"
 #include "text/jinja/json_dump.hpp"
+#include "text/jinja/json_value.hpp"
 #include "text/jinja/operators.hpp"
 #include "text/jinja/repr.hpp"
 #include "text/jinja/string_ops.hpp"
@@ -163,7 +164,7 @@ Result<Value> to_json(Runtime& rt, const Value& input, const Args& args) {
     if (width > 1000) return invalid("indent {} is above 1000", width);
     style.indent.emplace(static_cast<size_t>(std::max<int64_t>(width, 0)), ' ');
   }
-  if (style.indent) style.item_separator = ",";
+  if (style.indent) style.item_separator.assign(1, ',');
   if (p[2] && !p[2]->is_none()) {
     const List* pair = p[2]->list();
     if (!pair || pair->items.size() != 2 || !pair->items[0].is_string() || !pair->items[1].is_string()) {
@@ -176,12 +177,33 @@ Result<Value> to_json(Runtime& rt, const Value& input, const Args& args) {
   return Value(std::move(out));
 }
 
+// Not of Jinja: DeepSeek's templates read tool calls' arguments with it.
+Result<Value> from_json_text(Runtime& rt, const Value& input, const Args& args) {
+  MINFER_TRY(bind(args, "from_json", {}));
+  if (!input.is_string()) return invalid("needs a string, not {}", type_name(input));
+  MINFER_TRY(rt.charge(input.string().size() / 4));
+  return parse_json(input.string());
+}
+
 constexpr FilterEntry kFilters[] = {
-    {"upper", mapped<upper>},  {"lower", mapped<lower>}, {"title", mapped<title_words>}, {"capitalize", mapped<capitalize>},
-    {"string", string},        {"safe", safe},           {"escape", escape},             {"e", escape},
-    {"forceescape", force_escape}, {"trim", trim},       {"replace", replace_filter},    {"indent", indent},
-    {"center", center},        {"truncate", truncate},   {"wordcount", word_count},      {"format", format},
+    {"upper", mapped<upper>},
+    {"lower", mapped<lower>},
+    {"title", mapped<title_words>},
+    {"capitalize", mapped<capitalize>},
+    {"string", string},
+    {"safe", safe},
+    {"escape", escape},
+    {"e", escape},
+    {"forceescape", force_escape},
+    {"trim", trim},
+    {"replace", replace_filter},
+    {"indent", indent},
+    {"center", center},
+    {"truncate", truncate},
+    {"wordcount", word_count},
+    {"format", format},
     {"tojson", to_json},
+    {"from_json", from_json_text},
 };
 
 }  // namespace

@@ -117,8 +117,8 @@ Result<std::string> float_digits(double value, char type, int64_t precision) {
   const char* begin = buffer.data();
   std::to_chars_result r{};
   if (type == 'f' || type == 'F' || type == '%') {
-    r = std::to_chars(buffer.data(), buffer.data() + buffer.size(), type == '%' ? magnitude * 100 : magnitude,
-                      std::chars_format::fixed, places);
+    r = std::to_chars(buffer.data(), buffer.data() + buffer.size(), type == '%' ? magnitude * 100 : magnitude, std::chars_format::fixed,
+                      places);
   } else if (type == 'e' || type == 'E') {
     r = std::to_chars(buffer.data(), buffer.data() + buffer.size(), magnitude, std::chars_format::scientific, places);
   } else if (type == 0 && precision < 0) {
@@ -149,7 +149,8 @@ Result<std::string> format_field(Runtime& rt, const Value& value, const Spec& sp
       std::string head = sign_of(n < 0, spec.sign);
       std::string digits;
       switch (spec.type) {
-        case 'x': case 'X': digits = unsigned_digits(magnitude, 16, spec.type == 'X'); break;
+        case 'x':
+        case 'X': digits = unsigned_digits(magnitude, 16, spec.type == 'X'); break;
         case 'o': digits = unsigned_digits(magnitude, 8, false); break;
         case 'b': digits = unsigned_digits(magnitude, 2, false); break;
         case 'c': return unsupported("format type 'c' is not supported");

@@ -124,8 +124,13 @@ Result<Value> cycler(Runtime& rt, const Args& args) {
 void define_globals(Scope& scope) {
   using Function = Result<Value> (*)(Runtime&, const Args&);
   constexpr std::pair<const char*, Function> kFunctions[] = {
-      {"range", range},       {"dict", dict},     {"namespace", make_namespace}, {"raise_exception", raise_exception},
-      {"strftime_now", strftime_now}, {"joiner", joiner}, {"cycler", cycler},
+      {"range", range},
+      {"dict", dict},
+      {"namespace", make_namespace},
+      {"raise_exception", raise_exception},
+      {"strftime_now", strftime_now},
+      {"joiner", joiner},
+      {"cycler", cycler},
   };
   for (const auto& [name, function] : kFunctions) scope.set(name, Value(std::make_shared<Callable>(Callable{name, function})));
 }

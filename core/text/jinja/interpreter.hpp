@@ -72,7 +72,7 @@ class Interpreter {
   Status at(int line, const Status& status) { return status.ok() ? Status() : Status(at(line, status.error())); }
 
   Runtime& rt_;
-  bool placed_ = false;            // an error has its line
+  bool placed_ = false;             // an error has its line
   std::vector<ScopePtr> captured_;  // scopes that macros refer to: emptied at the end, since a macro lives in its own scope
 };
 

@@ -50,8 +50,10 @@ bool too_deep(std::string_view s) {
   bool in_string = false;
   for (size_t i = 0; i < s.size(); ++i) {
     if (in_string) {
-      if (s[i] == '\\') ++i;
-      else if (s[i] == '"') in_string = false;
+      if (s[i] == '\\')
+        ++i;
+      else if (s[i] == '"')
+        in_string = false;
     } else if (s[i] == '"') {
       in_string = true;
     } else if (s[i] == '[' || s[i] == '{') {

@@ -63,7 +63,8 @@ class Lexer {
 
   // Moves on to `to`, counting lines and remembering whether the next text begins a line.
   void advance(size_t to) {
-    line_ += static_cast<int>(std::count(s_.begin() + static_cast<std::ptrdiff_t>(at_), s_.begin() + static_cast<std::ptrdiff_t>(to), '\n'));
+    const std::string_view passed = s_.substr(at_, to - at_);
+    line_ += static_cast<int>(std::count(passed.begin(), passed.end(), '\n'));
     if (to > at_) line_starting_ = s_[to - 1] == '\n';
     at_ = to;
   }
@@ -177,8 +178,8 @@ class Lexer {
       advance(end);
       return {};
     }
-    for (const std::string_view op : {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}",
-                                      ">", "<", "=", ".", ":", "|", ",", ";"}) {
+    for (const std::string_view op : {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+                                      "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"}) {
       if (!here(op)) continue;
       if (op == "(" || op == "[" || op == "{") open += op == "(" ? ')' : op == "[" ? ']' : '}';
       if (op == ")" || op == "]" || op == "}") {
@@ -280,7 +281,9 @@ class Lexer {
       } else if (c >= '0' && c <= '7') {
         uint32_t code = 0;
         size_t n = 0;
-        for (; n < 3 && i + n < raw.size() && raw[i + n] >= '0' && raw[i + n] <= '7'; ++n) code = code * 8 + static_cast<uint32_t>(raw[i + n] - '0');
+        for (; n < 3 && i + n < raw.size() && raw[i + n] >= '0' && raw[i + n] <= '7'; ++n) {
+          code = code * 8 + static_cast<uint32_t>(raw[i + n] - '0');
+        }
         append_utf8(out, code);
         i += n - 1;
       } else if (c == 'x' || c == 'u' || c == 'U') {
@@ -288,7 +291,9 @@ class Lexer {
         uint32_t code = 0;
         const std::string_view hex = raw.substr(i + 1, n);
         const auto r = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
-        if (hex.size() < n || r.ptr != hex.data() + n || r.ec != std::errc()) return invalid("truncated \\{} escape in a string", std::string(1, c));
+        if (hex.size() < n || r.ptr != hex.data() + n || r.ec != std::errc()) {
+          return invalid("truncated \\{} escape in a string", std::string(1, c));
+        }
         if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return invalid("escape \\{}{} is no character", std::string(1, c), hex);
         append_utf8(out, code);
         i += n;

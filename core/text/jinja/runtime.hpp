@@ -11,10 +11,10 @@ namespace minfer::jinja {
 
 // A render that reaches one of these ends in an error that names it.
 struct Limits {
-  uint64_t max_steps = 20'000'000;             // nodes evaluated, items made; 64 bytes of text made count as one
-  uint64_t max_output_bytes = 64ull << 20;     // the rendered text, and any one string on the way
-  uint32_t max_depth = 1200;                   // nested evaluation: expressions, blocks, macro calls, values inside values
-  uint64_t max_range = 100'000;                // items of range(), as Jinja's sandbox
+  uint64_t max_steps = 20'000'000;          // nodes evaluated, items made; 64 bytes of text made count as one
+  uint64_t max_output_bytes = 64ull << 20;  // the rendered text, and any one string on the way
+  uint32_t max_depth = 1200;                // nested evaluation: expressions, blocks, macro calls, values inside values
+  uint64_t max_range = 100'000;             // items of range(), as Jinja's sandbox
 };
 
 class Runtime {

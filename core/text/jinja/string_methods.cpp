@@ -194,9 +194,7 @@ Result<Value> strip_method(Runtime& rt, const Value& self, const Args& args) {
   return strip_by(self, args, "strip", kLeft, kRight);
 }
 
-Result<Value> not_supported(Runtime&, const Value&, const Args&) {
-  return unsupported("this method of str is not supported");
-}
+Result<Value> not_supported(Runtime&, const Value&, const Args&) { return unsupported("this method of str is not supported"); }
 
 struct Entry {
   std::string_view name;

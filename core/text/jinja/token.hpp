@@ -12,8 +12,14 @@ namespace minfer::jinja {
 
 enum class TokenKind : uint8_t {
   kText,  // template text outside of tags, whitespace control done
-  kBlockBegin, kBlockEnd, kOutputBegin, kOutputEnd,
-  kName, kString, kInteger, kFloat,
+  kBlockBegin,
+  kBlockEnd,
+  kOutputBegin,
+  kOutputEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
   kOperator,
   kEnd,
 };

@@ -48,7 +48,8 @@ TEST_CASE("jinja/chats: an assistant turn with tool calls renders the same with 
 }
 
 TEST_CASE("jinja/chats: an absent bos_token is undefined and extra variables win", "[jinja]") {
-  const auto chat = ChatTemplate::parse("{{ bos_token is defined }}{{ eos_token }}{{ tools is none }}{{ add_generation_prompt }}{{ mode }}", "x");
+  const auto chat =
+      ChatTemplate::parse("{{ bos_token is defined }}{{ eos_token }}{{ tools is none }}{{ add_generation_prompt }}{{ mode }}", "x");
   REQUIRE(chat.ok());
   ChatInputs inputs;
   inputs.eos_token = "</s>";

@@ -28,8 +28,10 @@ TEST_CASE("jinja/template: tojson keeps the order of keys and the characters of 
 }
 
 TEST_CASE("jinja/template: operators follow Python", "[jinja]") {
-  CHECK(rendered("{{ -7 // 2 }}|{{ -7 % 3 }}|{{ 7 / 2 }}|{{ 'ab' ~ 1 ~ none }}|{{ 'abc'[::-1] }}|{{ 'a,b'.split(',') }}|{{ none }}|{{ true }}") ==
-        "-4|2|3.5|ab1None|cba|['a', 'b']|None|True");
+  CHECK(
+      rendered(
+          "{{ -7 // 2 }}|{{ -7 % 3 }}|{{ 7 / 2 }}|{{ 'ab' ~ 1 ~ none }}|{{ 'abc'[::-1] }}|{{ 'a,b'.split(',') }}|{{ none }}|{{ true }}") ==
+      "-4|2|3.5|ab1None|cba|['a', 'b']|None|True");
 }
 
 TEST_CASE("jinja/template: namespaces, continue, break and loop.last work together", "[jinja]") {
@@ -42,7 +44,12 @@ TEST_CASE("jinja/template: namespaces, continue, break and loop.last work togeth
 TEST_CASE("jinja/template: bytes that are not UTF-8 pass through", "[jinja]") {
   const auto parsed = Template::parse("{{ x }}{{ x | trim }}{{ x[1] }}{{ x | length }}{{ x | upper }}", "x");
   REQUIRE(parsed.ok());
-  CHECK(*parsed->render({{"x", Value("a\xff\xfe")}}, jinja_test::fixed_time()) == "a\xff\xfe" "a\xff\xfe" "\xff" "3" "A\xff\xfe");
+  CHECK(*parsed->render({{"x", Value("a\xff\xfe")}}, jinja_test::fixed_time()) ==
+        "a\xff\xfe"
+        "a\xff\xfe"
+        "\xff"
+        "3"
+        "A\xff\xfe");
 }
 
 TEST_CASE("jinja/template: one template renders on several threads at once", "[jinja]") {
@@ -64,6 +71,11 @@ TEST_CASE("jinja/template: one template renders on several threads at once", "[j
 TEST_CASE("jinja/template: large dicts are looked up by key", "[jinja]") {
   CHECK(rendered("{% set d = {} %}{% for i in range(500) %}{% set _ = d.update({'k' ~ i: i}) %}{% endfor %}"
                  "{{ d.k0 }} {{ d['k499'] }} {{ d | length }} {{ d.pop('k3') }} {{ 'k3' in d }} {{ d.k4 }}") == "0 499 500 3 False 4");
+}
+
+TEST_CASE("jinja/template: from_json reads what tojson writes", "[jinja]") {
+  CHECK(rendered("{{ ('{\"b\": [1, null], \"a\": 2.5}' | from_json).b }}{{ {'z': 1} | tojson | from_json }}") == "[1, None]{'z': 1}");
+  CHECK_FALSE(jinja_test::render("{{ '{' | from_json }}", jinja_test::Json::object()).ok());
 }
 
 TEST_CASE("jinja/template: JSON beyond what a value can hold is refused", "[jinja]") {
