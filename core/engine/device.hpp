@@ -76,10 +76,10 @@ struct SplitView {
     uint64_t offset_bytes = 0;
   };
   const Graph* graph = nullptr;
-  std::span<const NodeId> nodes;     // in execution order
-  std::span<const Place> places;     // by ValueId: where an activation lies on this device; empty in `supports`
-  std::span<const uint8_t> kept;     // by ValueId: 1 = MI_VALUE_KEPT of minfer/abi/graph.h; empty in `supports`
-  std::span<const KvLayer> kv;       // layers that the nodes touch
+  std::span<const NodeId> nodes;  // in execution order
+  std::span<const Place> places;  // by ValueId: where an activation lies on this device; empty in `supports`
+  std::span<const uint8_t> kept;  // by ValueId: 1 = MI_VALUE_KEPT of minfer/abi/graph.h; empty in `supports`
+  std::span<const KvLayer> kv;    // layers that the nodes touch
   uint64_t uid = 0;
   uint64_t generation = 0;
   uint32_t n_ctx = 0;

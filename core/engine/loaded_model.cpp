@@ -7,7 +7,8 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(ModelArchitecture& archit
                                                        const std::function<void(uint32_t id)>& source_done) {
   std::unique_ptr<LoadedModel> model(new LoadedModel(architecture, std::move(devices), std::move(placement)));
   const std::vector<WeightInfo>& infos = architecture.weights();
-  if (weight_data.size() != infos.size()) return internal_error("data of {} weights given, the model has {}", weight_data.size(), infos.size());
+  if (weight_data.size() != infos.size())
+    return internal_error("data of {} weights given, the model has {}", weight_data.size(), infos.size());
   for (uint32_t d = 0; d < model->devices_.size(); ++d) {
     std::vector<WeightSource> sources;
     for (uint32_t id = 0; id < infos.size(); ++id)

@@ -167,7 +167,8 @@ class ReferencePlan final : public Plan {
     const Value& value = view.graph->values[id];
     Operand out{value.kind, value.index, nullptr, value.shape.elements(), value.shape.dims[0], value.shape.rows()};
     if (value.kind == ValueKind::kWeight) {
-      if (!weights || !weights->values_.count(value.index)) return internal_error("weight {} is not on {}", value.index, device_.info().name);
+      if (!weights || !weights->values_.count(value.index))
+        return internal_error("weight {} is not on {}", value.index, device_.info().name);
       out.data = const_cast<float*>(weights->values_.at(value.index).data());
     } else if (value.kind == ValueKind::kActivation) {
       if (const auto own = own_.find(id); own != own_.end()) {
@@ -193,7 +194,8 @@ class ReferencePlan final : public Plan {
     if (position < 0 || static_cast<uint32_t>(position) >= n_ctx_) return invalid("position {} is beyond n_ctx {}", position, n_ctx_);
     if (seq < 0 || static_cast<uint64_t>(seq) >= table.rows) return invalid("sequence {} is not in the block table", seq);
     const int32_t block = ids(table, inputs)[static_cast<uint64_t>(seq) * table.width + static_cast<uint32_t>(position) / 64];
-    if (block < 0 || static_cast<uint32_t>(block) >= layout.n_blocks) return invalid("position {} of sequence {} has no block", position, seq);
+    if (block < 0 || static_cast<uint32_t>(block) >= layout.n_blocks)
+      return invalid("position {} of sequence {} has no block", position, seq);
     return (static_cast<uint64_t>(block) * 64 + static_cast<uint32_t>(position) % 64) * layout.n_head_kv * layout.head_dim;
   }
 

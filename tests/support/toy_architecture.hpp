@@ -40,8 +40,8 @@ class ToyArchitecture final : public ModelArchitecture {
   const std::vector<float>& weight(std::string_view name) const;
   std::vector<std::span<const std::byte>> weight_data() const;
 
-  uint64_t builds = 0;      // calls of build
-  bool unstable = false;    // breaks the promise: every build differs from the one before
+  uint64_t builds = 0;    // calls of build
+  bool unstable = false;  // breaks the promise: every build differs from the one before
 
  private:
   uint32_t add(std::string name, uint32_t layer, uint32_t roles, const Shape& shape, float centre, float spread);

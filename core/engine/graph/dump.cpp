@@ -13,7 +13,8 @@ std::string dump_dot(const Graph& graph, const std::vector<std::string>& node_de
   std::string out = "digraph G {\n  rankdir=LR;\n  node [shape=record, style=filled, fillcolor=white];\n";
   for (ValueId id : graph.inputs) {
     const Value& value = graph.values[id];
-    out += text("  v{} [shape=doublecircle, label=\"{}\\n{}\"];\n", id, input_name(static_cast<InputKind>(value.index)), value.shape.text());
+    out +=
+        text("  v{} [shape=doublecircle, label=\"{}\\n{}\"];\n", id, input_name(static_cast<InputKind>(value.index)), value.shape.text());
   }
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];

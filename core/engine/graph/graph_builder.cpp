@@ -47,8 +47,7 @@ Result<ValueId> GraphBuilder::input(InputKind kind) {
 
 Result<ValueId> GraphBuilder::weight(uint32_t weight_id) {
   if (error_) return *error_;
-  if (weight_id >= weights_.size())
-    return fail(invalid("weight {} does not exist, the model has {}", weight_id, weights_.size())).error();
+  if (weight_id >= weights_.size()) return fail(invalid("weight {} does not exist, the model has {}", weight_id, weights_.size())).error();
   for (ValueId id = 0; id < graph_.values.size(); ++id)
     if (graph_.values[id].kind == ValueKind::kWeight && graph_.values[id].index == weight_id) return id;
   Value value;

@@ -134,9 +134,7 @@ Result<std::vector<Shape>> infer_shapes(const Graph& graph, const Node& node, co
       MINFER_TRY(in.activation(1));
       MINFER_TRY(in.same(1, x));
       return std::vector{x};
-    case Op::kSilu:
-      MINFER_TRY(in.activation(0));
-      return std::vector{x};
+    case Op::kSilu: MINFER_TRY(in.activation(0)); return std::vector{x};
     case Op::kView: {
       MINFER_TRY(in.activation(0));
       uint64_t room = a.view_offset <= x.elements() ? x.elements() - a.view_offset : 0;

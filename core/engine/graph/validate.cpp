@@ -58,7 +58,8 @@ Status validate(const Graph& graph) {
       return invalid("{}: attention of layer {} comes before that layer's KV store", place, node.layer);
   }
   for (ValueId id : graph.outputs)
-    if (id >= graph.values.size() || graph.values[id].kind != ValueKind::kActivation) return invalid("graph output {} is not an activation", id);
+    if (id >= graph.values.size() || graph.values[id].kind != ValueKind::kActivation)
+      return invalid("graph output {} is not an activation", id);
   return {};
 }
 

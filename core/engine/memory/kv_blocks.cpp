@@ -69,8 +69,7 @@ void KvBlocks::undo(SeqId seq, const BlockCopy& copy) {
 
 Status KvBlocks::rollback(SeqId seq, uint32_t n_positions) {
   if (seq >= max_seqs_) return invalid("sequence {} does not exist, the session has {}", seq, max_seqs_);
-  if (n_positions > cursors_[seq])
-    return invalid("sequence {} holds {} positions, cannot go back to {}", seq, cursors_[seq], n_positions);
+  if (n_positions > cursors_[seq]) return invalid("sequence {} holds {} positions, cannot go back to {}", seq, cursors_[seq], n_positions);
   cursors_[seq] = n_positions;
   for (auto block = static_cast<uint32_t>(ceil_div(n_positions, kKvBlockPositions)); block < blocks_per_seq_; ++block) drop(seq, block);
   return {};

@@ -97,7 +97,8 @@ Result<std::unique_ptr<CompiledGraph>> compile_graph(const LoadedModel& model, c
   MINFER_TRY(validate(compiled->graph));
   compiled->assign_ms = watch.lap_ms();
   compiled->splits = split_graph(compiled->graph, compiled->node_device, params.cparams.observe);
-  compiled->memory = plan_lifetimes(compiled->graph, compiled->splits, static_cast<uint32_t>(model.devices().size()), params.cparams.observe);
+  compiled->memory =
+      plan_lifetimes(compiled->graph, compiled->splits, static_cast<uint32_t>(model.devices().size()), params.cparams.observe);
   compiled->plan_ms = watch.lap_ms();
   compiled->uid = next_uid++;
   return compiled;

@@ -12,13 +12,13 @@ inline constexpr uint32_t kKvBlockPositions = 64;
 
 // Fixed for a session. Each comment names the decision that reads the field.
 struct CParams {
-  uint32_t n_ctx = 4096;               // shape of the block table
-  uint32_t max_seqs = 1;               // shape of the block table
+  uint32_t n_ctx = 4096;                // shape of the block table
+  uint32_t max_seqs = 1;                // shape of the block table
   KvFormat kv_format = KvFormat::kF16;  // layout of the KV regions that plans are bound to
-  bool fuse_qkv = true;                // schedule/fuse: MatMul x3 + Rope x2 + KvStore -> FusedQkv
-  bool fuse_ffn = true;                // schedule/fuse: MatMul x2 + Silu + Mul -> FusedFfn
-  uint32_t placement_id = 0;           // which device each node gets
-  bool observe = false;                // schedule/split: cut after every node; memory is never shared
+  bool fuse_qkv = true;                 // schedule/fuse: MatMul x3 + Rope x2 + KvStore -> FusedQkv
+  bool fuse_ffn = true;                 // schedule/fuse: MatMul x2 + Silu + Mul -> FusedFfn
+  uint32_t placement_id = 0;            // which device each node gets
+  bool observe = false;                 // schedule/split: cut after every node; memory is never shared
 
   uint32_t blocks_per_seq() const { return (n_ctx + kKvBlockPositions - 1) / kKvBlockPositions; }
   friend bool operator==(const CParams&, const CParams&) = default;

@@ -22,8 +22,8 @@ class Executor {
              const StopCheck* should_stop, const NodeObserver* observer);
 
   // The values of a graph output, valid until the next run. Read in place where the host can touch them.
-  Result<std::span<const float>> read_output(const CompiledGraph& compiled, const std::vector<Device*>& devices,
-                                             std::span<Scratch> scratch, ValueId output);
+  Result<std::span<const float>> read_output(const CompiledGraph& compiled, const std::vector<Device*>& devices, std::span<Scratch> scratch,
+                                             ValueId output);
 
   const ExecutorStats& stats() const { return stats_; }
 

@@ -1,7 +1,7 @@
 #include "engine/schedule/placement.hpp"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 namespace minfer {

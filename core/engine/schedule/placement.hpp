@@ -22,11 +22,11 @@ struct Fallback {
 };
 
 struct Placement {
-  uint32_t id = 0;                                                 // process-wide; part of the graph cache's key
-  std::vector<uint32_t> layer_device;                              // by transformer block
-  std::vector<uint32_t> kv_device;                                 // by transformer block
-  std::vector<uint32_t> weight_device;                             // by weight id
-  std::map<std::pair<uint32_t, Op>, uint32_t> weightless_device;   // exceptions: operation of a layer that moved
+  uint32_t id = 0;                                                // process-wide; part of the graph cache's key
+  std::vector<uint32_t> layer_device;                             // by transformer block
+  std::vector<uint32_t> kv_device;                                // by transformer block
+  std::vector<uint32_t> weight_device;                            // by weight id
+  std::map<std::pair<uint32_t, Op>, uint32_t> weightless_device;  // exceptions: operation of a layer that moved
   uint32_t embedding_device = 0;
   uint32_t output_device = 0;
   std::vector<Fallback> fallbacks;

@@ -126,10 +126,10 @@ TEST_CASE("engine/graph_builder: refuses what does not fit and says layer operat
 TEST_CASE("engine/graph: validate refuses every damage to a good graph") {
   Sketch s;
   const Positions in(s);
-  const ValueId x = s.x(16);                        // node 0
-  const ValueId y = s.matmul(x, 16, 16);            // 1
-  const ValueId v = s.g.view(y, {8, 8});            // 2
-  const ValueId z = s.g.silu(v);                    // 3
+  const ValueId x = s.x(16);                                     // node 0
+  const ValueId y = s.matmul(x, 16, 16);                         // 1
+  const ValueId v = s.g.view(y, {8, 8});                         // 2
+  const ValueId z = s.g.silu(v);                                 // 3
   s.g.kv_store(y, y, in.positions, in.row_seq, in.table, 2, 8);  // 4
   s.g.output(z);
   const Graph good = s.finish();
@@ -143,7 +143,10 @@ TEST_CASE("engine/graph: validate refuses every damage to a good graph") {
       {"node 4: has 1 outputs, expects 0", [&](Graph& g) { g.nodes[4].outputs = {z}; }},
       {"node 3: output 0 is not its own value", [&](Graph& g) { g.nodes[3].outputs[0] = y; }},
       {"node 3: output 0 is not its own value", [](Graph& g) { g.nodes[3].outputs[0] = 500; }},
-      {"node 3: output 0 has shape [8, 9], expects [8, 8]", [&](Graph& g) { g.values[z].shape = {8, 9}; }},
+      {"node 3: output 0 has shape [8, 9], expects [8, 8]",
+       [&](Graph& g) {
+         g.values[z].shape = {8, 9};
+       }},
       {"no node makes it", [&](Graph& g) { g.values[z].producer = 17; }},
       {"is a view of", [&](Graph& g) { g.values[v].alias_of = z; }},
       {"node 2: output 0 does not share the memory", [&](Graph& g) { g.values[v].alias_of = kNone; }},
@@ -166,14 +169,14 @@ TEST_CASE("engine/graph: validate refuses every damage to a good graph") {
 TEST_CASE("engine/graph: live nodes are those that reach an output or the KV") {
   Sketch s;
   const Positions in(s);
-  const ValueId x = s.x(16);                       // 0 live
-  const ValueId k = s.matmul(x, 16, 16);           // 1 live: stored
-  const ValueId unread = s.g.silu(k);              // 2 dead
-  s.g.add(unread, unread);                         // 3 dead, and so 2 has no live reader
+  const ValueId x = s.x(16);                                     // 0 live
+  const ValueId k = s.matmul(x, 16, 16);                         // 1 live: stored
+  const ValueId unread = s.g.silu(k);                            // 2 dead
+  s.g.add(unread, unread);                                       // 3 dead, and so 2 has no live reader
   s.g.kv_store(k, k, in.positions, in.row_seq, in.table, 2, 8);  // 4 live
-  const ValueId twice = s.g.add(x, x);             // 5 live
-  const ValueId view = s.g.view(twice, {8, 2}, 16);  // 6 live
-  const ValueId inner = s.g.view(view, {8}, 8);    // 7 live
+  const ValueId twice = s.g.add(x, x);                           // 5 live
+  const ValueId view = s.g.view(twice, {8, 2}, 16);              // 6 live
+  const ValueId inner = s.g.view(view, {8}, 8);                  // 7 live
   s.g.output(inner);
   const Graph graph = s.finish();
   const auto live = graph.live_nodes();

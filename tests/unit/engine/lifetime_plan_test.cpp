@@ -36,7 +36,8 @@ std::string run_symbolically(const Graph& graph, const std::vector<uint32_t>& no
     if (at == kNoPlace) return text("value {} has no place on device {}", id, device);
     for (uint64_t i = 0; i < graph.values[id].bytes() / 4; ++i) {
       const auto cell = memory[device].find(at + 4 * i);
-      if (cell == memory[device].end() || cell->second != Cell{root, shift / 4 + i}) return text("value {} is gone on device {}", id, device);
+      if (cell == memory[device].end() || cell->second != Cell{root, shift / 4 + i})
+        return text("value {} is gone on device {}", id, device);
     }
     return {};
   };
@@ -111,12 +112,12 @@ TEST_CASE("engine/lifetime_plan: parallel chains do not share and every edge cou
 
 TEST_CASE("engine/lifetime_plan: a view shares memory at its offset and keeps its root alive") {
   Sketch s;
-  const ValueId x = s.x(32);                      // [32, 4]
+  const ValueId x = s.x(32);  // [32, 4]
   const ValueId view = s.g.view(x, {8, 4}, 64);
   const ValueId inner = s.g.view(view, {8, 2}, 16);
-  ValueId y = s.matmul(x, 32, 32);                // the last direct reader of x
+  ValueId y = s.matmul(x, 32, 32);  // the last direct reader of x
   for (int i = 0; i < 4; ++i) y = s.matmul(y, 32, 32);
-  const ValueId last = s.g.silu(inner);           // a window: smaller than the root, so not in place
+  const ValueId last = s.g.silu(inner);  // a window: smaller than the root, so not in place
   s.g.output(y);
   s.g.output(last);
   const Graph graph = s.finish();
@@ -154,10 +155,10 @@ TEST_CASE("engine/lifetime_plan: outputs live to the end and dead nodes get no m
 
 TEST_CASE("engine/lifetime_plan: a value read on two devices has a place on both") {
   Sketch s;
-  const ValueId x = s.x(16);               // device 0
-  const ValueId a = s.g.silu(x);           // device 1
-  const ValueId b = s.matmul(a, 16, 16);   // device 0
-  const ValueId c = s.g.add(b, x);         // device 0: x must still be there
+  const ValueId x = s.x(16);              // device 0
+  const ValueId a = s.g.silu(x);          // device 1
+  const ValueId b = s.matmul(a, 16, 16);  // device 0
+  const ValueId c = s.g.add(b, x);        // device 0: x must still be there
   s.g.output(c);
   const Graph graph = s.finish();
   const std::vector<uint32_t> devices = {0, 1, 0, 0};

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/session.hpp"
@@ -52,6 +54,28 @@ inline bool same_bits(const Rows& a, const Rows& b) {
 // Tokens [first, first + n) of a longer list.
 inline std::vector<int32_t> slice(const std::vector<int32_t>& tokens, size_t first, size_t n) {
   return {tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(first + n)};
+}
+
+// The largest difference to expected rows, from row `first` on.
+inline double worst(const Rows& rows, const std::vector<std::vector<double>>& expected, size_t first) {
+  REQUIRE(rows.size() + first <= expected.size());
+  double most = 0;
+  for (size_t r = 0; r < rows.size(); ++r)
+    for (size_t i = 0; i < rows[r].size(); ++i) {
+      const double difference = std::abs(rows[r][i] - expected[first + r][i]);
+      if (!(difference <= most)) most = difference;  // NaN is the worst
+    }
+  return most;
+}
+
+inline double spread(const std::vector<double>& row) {
+  return *std::max_element(row.begin(), row.end()) - *std::min_element(row.begin(), row.end());
+}
+
+inline uint32_t count_ops(const Session& session, Op op) {
+  uint32_t n = 0;
+  for (const Node& node : session.last_graph()->graph.nodes) n += node.op == op;
+  return n;
 }
 
 }  // namespace minfer::test

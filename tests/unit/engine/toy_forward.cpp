@@ -48,7 +48,9 @@ std::vector<std::vector<double>> toy_forward(const ToyArchitecture& model, const
   for (size_t t = 0; t < n; ++t)
     for (size_t i = 0; i < o.n_embd; ++i) x[t].push_back(embedding[static_cast<size_t>(tokens[t]) * o.n_embd + i]);
   for (uint32_t l = 0; l < o.n_layers; ++l) {
-    const auto w = [&](const std::string& name) -> const std::vector<float>& { return model.weight("blk." + std::to_string(l) + "." + name); };
+    const auto w = [&](const std::string& name) -> const std::vector<float>& {
+      return model.weight("blk." + std::to_string(l) + "." + name);
+    };
     const auto bias = [&](const char* name) { return o.biases ? &w(name) : nullptr; };
     const auto norm = [&](const char* name) { return o.qk_norm ? &w(name) : nullptr; };
     std::vector<Row> k, v;
