@@ -20,7 +20,7 @@ namespace minfer::plugin {
 struct BackendRequest {
   std::string name;
   Options options;
-  std::string where;  // the place that asked, for messages: "run.yaml:7"
+  std::string where;     // the place that asked, for messages: "run.yaml:7"
   Options offered = {};  // over `options`, for a backend that asks for them; others do not mind
 };
 

@@ -98,8 +98,8 @@ Result<ParsedOptions> parse_options(const std::vector<OptionGroup>& groups, cons
     all.add(visible).add_options()(kWords, po::value<std::vector<std::string>>(), "");
     po::positional_options_description positional;
     positional.add(kWords, -1);
-    const auto style = (po::command_line_style::unix_style | po::command_line_style::allow_long_disguise) &
-                       ~po::command_line_style::allow_guessing;
+    const auto style =
+        (po::command_line_style::unix_style | po::command_line_style::allow_long_disguise) & ~po::command_line_style::allow_guessing;
     const po::parsed_options found = po::command_line_parser(arguments).options(all).positional(positional).style(style).run();
     for (const po::option& option : found.options) {
       if (option.string_key == kWords && option.position_key < 0) return invalid("unrecognised option '--{}'", kWords);
@@ -192,14 +192,23 @@ OptionGroup model_options_group() {
 
 OptionGroup backend_options_group() {
   using enum OptionKind;
-  return {"Backends",
-          {{"backend", 0, kCommaList, "NAME", "backends", "use these backends, best first: a list, or repeated; default: what fits"},
-           {"backend-option", 0, kRepeated, "NAME.KEY=VALUE", "", "an option of one backend [backends: {name: NAME, KEY: VALUE}]; repeatable"},
-           {"threads", 't', kValue, "N", "", "CPU threads, for every backend that has the option [backends: {threads: N}]; default auto"},
-           {"gpu-layers", 0, kValue, "N", "",
-            "transformer layers on the first device that is not the host, or all [backends: {gpu_layers: N}]; default all"},
-           {"plugin", 0, kRepeated, "FILE", "plugins.files", "a plugin's manifest or library; repeatable"},
-           {"plugin-dir", 0, kRepeated, "DIR", "plugins.dirs", "a folder with plugins; repeatable"}}};
+  return {
+      "Backends",
+      {{"backend", 0, kCommaList, "NAME", "backends", "use these backends, best first: a list, or repeated; default: what fits"},
+       {"backend-option", 0, kRepeated, "NAME.KEY=VALUE", "", "an option of one backend [backends: {name: NAME, KEY: VALUE}]; repeatable"},
+       {"threads", 't', kValue, "N", "", "CPU threads, for every backend that has the option [backends: {threads: N}]; default auto"},
+       {"gpu-layers", 0, kValue, "N", "",
+        "transformer layers on the first device that is not the host, or all [backends: {gpu_layers: N}]; default all"},
+       {"plugin", 0, kRepeated, "FILE", "plugins.files", "a plugin's manifest or library; repeatable"},
+       {"plugin-dir", 0, kRepeated, "DIR", "plugins.dirs", "a folder with plugins; repeatable"}}};
+}
+
+Option isa_option() {
+  return {"isa", 0, OptionKind::kValue, "NAME", "", "instruction set, for every backend that has the option; default auto"};
+}
+
+Option kv_format_option() {
+  return {"kv-format", 0, OptionKind::kValue, "TYPE", "context.kv_format", "auto, f32, f16 or q8_0; default auto: f16"};
 }
 
 Option help_option() { return {"help", 'h', OptionKind::kFlag, "", "", "this text"}; }

@@ -23,8 +23,8 @@ int fail(const Error& error, int code = kFailed);
 enum class OptionKind { kFlag, kValue, kRepeated, kCommaList };  // kCommaList: repeated, and each may be a list "a,b"
 
 struct Option {
-  std::string name;   // "temp"
-  char letter = 0;    // short form
+  std::string name;  // "temp"
+  char letter = 0;   // short form
   OptionKind kind = OptionKind::kValue;
   std::string value;  // "T"; of a flag with a key: the value it stands for
   std::string key;    // of the configuration, which it sets; may be empty
@@ -68,6 +68,8 @@ Result<uint32_t> number_option(const ParsedOptions& parsed, std::string_view nam
 // Options that every program with a model has.
 OptionGroup model_options_group();
 OptionGroup backend_options_group();
+Option isa_option();
+Option kv_format_option();
 Option help_option();
 
 }  // namespace minfer::programs

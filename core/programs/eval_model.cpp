@@ -61,8 +61,8 @@ Status eval_logits(const EvalArguments& arguments) {
   MINFER_ASSIGN(const Loaded loaded, open_model(arguments));
   const Model& model = *loaded.model;
   std::string note;
-  MINFER_ASSIGN(const uint32_t n_ctx, decide_n_ctx(arguments.config.context.n_ctx, kDefaultContextTokens,
-                                                   static_cast<uint32_t>(ids.size()), model.info().n_ctx_train, &note));
+  MINFER_ASSIGN(const uint32_t n_ctx, decide_n_ctx(arguments.config.context.n_ctx, kDefaultContextTokens, static_cast<uint32_t>(ids.size()),
+                                                   model.info().n_ctx_train, &note));
   MINFER_ASSIGN(const auto session, Session::create(model.engine(), session_params(arguments.config, n_ctx)));
 
   const std::string raw_path = options.value("raw");

@@ -1,4 +1,5 @@
 // minfer-eval tokenize, detokenize and render: what needs a model's vocabulary or template, but not its weights.
+#include <charconv>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -38,12 +39,13 @@ Status for_each_line(const std::function<Result<Json>(const Json&)>& answer) {
 }
 
 Result<std::string> from_hex(const std::string& hex) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
   if (hex.size() % 2) return invalid("\"hex\" has an odd number of digits");
   std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    if (digit(hex[i]) < 0 || digit(hex[i + 1]) < 0) return invalid("\"hex\" holds '{}', which is no hex digit", hex.substr(i, 2));
-    bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  for (const char *at = hex.data(), *end = at + hex.size(); at < end; at += 2) {
+    uint8_t byte = 0;
+    if (const auto [next, error] = std::from_chars(at, at + 2, byte, 16); error != std::errc() || next != at + 2)
+      return invalid("\"hex\" holds '{}', which is no byte", std::string_view(at, 2));
+    bytes += static_cast<char>(byte);
   }
   return bytes;
 }

@@ -48,8 +48,7 @@ Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
   return overrides;
 }
 
-Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides,
-                          const Print& notice) {
+Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice) {
   MINFER_ASSIGN(ModelOptions options, model_options(config));
   options.path = path;
   options.offered = overrides.offered;

@@ -30,8 +30,7 @@ struct BackendOverrides {
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed);
 
 // notice gets lines for people.
-Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides,
-                          const Print& notice);
+Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice);
 
 // Session parameters: the environment may switch fusions off.
 CParams session_params(const Config& config, uint32_t n_ctx);

@@ -30,10 +30,10 @@ std::vector<OptionGroup> option_groups() {
                     {"output", 'o', kValue, "FORMAT", "", "md, csv or json; default md"},
                     {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size; default: what the tests need"},
                     {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
-                    {"kv-format", 0, kValue, "TYPE", "context.kv_format", "auto, f32, f16 or q8_0; default auto: f16"},
+                    kv_format_option(),
                     help_option()}};
   OptionGroup backends = backend_options_group();
-  backends.options.push_back({"isa", 0, kValue, "NAME", "", "instruction set, for every backend that has the option; default auto"});
+  backends.options.push_back(isa_option());
   return {model_options_group(), std::move(test), std::move(backends)};
 }
 

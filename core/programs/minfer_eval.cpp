@@ -26,7 +26,11 @@ std::vector<Command> commands() {
         {"special", 0, kFlag, "", "", "control tokens in the text count as such"}},
        {},
        eval_tokenize},
-      {"detokenize", "a JSON line {\"ids\": [...]} in, {\"hex\": ..., \"text\": ...} out; no text if it is not UTF-8", {}, {}, eval_detokenize},
+      {"detokenize",
+       "a JSON line {\"ids\": [...]} in, {\"hex\": ..., \"text\": ...} out; no text if it is not UTF-8",
+       {},
+       {},
+       eval_detokenize},
       {"render",
        "{\"messages\": [...], \"tools\": [...], \"add_generation_prompt\": true} on standard input, the text of the chat template out",
        {},
@@ -43,7 +47,8 @@ std::vector<Command> commands() {
        eval_logits},
       {"perplexity",
        "{\"ctx\", \"chunks\", \"tokens\", \"scored\", \"mean_nll\", \"ppl\", \"chunk_mean_nll\"} of a text",
-       {{"file", 'f', kValue, "FILE", "", "the text"}, {"ctx", 0, kValue, "N", "", "tokens of a chunk; the second half is scored; default 512"}},
+       {{"file", 'f', kValue, "FILE", "", "the text"},
+        {"ctx", 0, kValue, "N", "", "tokens of a chunk; the second half is scored; default 512"}},
        {"file"},
        eval_perplexity},
   };
@@ -63,8 +68,8 @@ std::vector<OptionGroup> option_groups(const Command& command) {
   OptionGroup own{std::string(command.name), command.options};
   own.options.push_back(help_option());
   OptionGroup backends = backend_options_group();
-  backends.options.push_back({"isa", 0, OptionKind::kValue, "NAME", "", "instruction set, for every backend that has the option; default auto"});
-  backends.options.push_back({"kv-format", 0, OptionKind::kValue, "TYPE", "context.kv_format", "auto, f32, f16 or q8_0; default auto: f16"});
+  backends.options.push_back(isa_option());
+  backends.options.push_back(kv_format_option());
   return {model_options_group(), std::move(own), std::move(backends)};
 }
 

@@ -69,8 +69,7 @@ Status dump_graphs(const RunArguments& run, const Model& model) {
   const GraphParams params = make_graph_params(1, 1, session_params(run.config, n_ctx));
   MINFER_ASSIGN(const auto compiled, compile_graph(model.engine(), params));
   if (!run.dump_dot.empty()) MINFER_TRY(write_file(run.dump_dot, dump_dot(compiled->graph, node_devices(*compiled, model.engine()))));
-  if (!run.dump_json.empty())
-    MINFER_TRY(write_file(run.dump_json, dump_json(*compiled, model.engine(), model.general_name())));
+  if (!run.dump_json.empty()) MINFER_TRY(write_file(run.dump_json, dump_json(*compiled, model.engine(), model.general_name())));
   return {};
 }
 

@@ -25,19 +25,18 @@ constexpr std::string_view kEnvironment =
 
 std::vector<OptionGroup> option_groups() {
   using enum OptionKind;
-  OptionGroup prompt{
-      "Prompt",
-      {{"file", 'f', kValue, "FILE", "", "read the prompt from a file, byte for byte (a UTF-8 BOM is dropped)"},
-       {"system", 0, kValue, "TEXT", "prompt.system", "system message; default none"},
-       {"no-template", 0, kFlag, "off", "prompt.template",
-        "feed the prompt as it is, control tokens in it included, without the model's chat template"}}};
-  OptionGroup generation{
-      "Generation",
-      {{"n-predict", 'n', kValue, "N", "generation.n_predict", "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
-       {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size, a limit; default auto: 4096, raised to the prompt"},
-       {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
-       {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
-       {"kv-format", 0, kValue, "TYPE", "context.kv_format", "auto, f32, f16 or q8_0; default auto: f16"}}};
+  OptionGroup prompt{"Prompt",
+                     {{"file", 'f', kValue, "FILE", "", "read the prompt from a file, byte for byte (a UTF-8 BOM is dropped)"},
+                      {"system", 0, kValue, "TEXT", "prompt.system", "system message; default none"},
+                      {"no-template", 0, kFlag, "off", "prompt.template",
+                       "feed the prompt as it is, control tokens in it included, without the model's chat template"}}};
+  OptionGroup generation{"Generation",
+                         {{"n-predict", 'n', kValue, "N", "generation.n_predict",
+                           "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
+                          {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size, a limit; default auto: 4096, raised to the prompt"},
+                          {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
+                          {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
+                          kv_format_option()}};
   OptionGroup sampling{
       "Sampling",
       {{"seed", 0, kValue, "N", "sampling.seed", "the same seed gives the same text; default 42"},
@@ -50,15 +49,14 @@ std::vector<OptionGroup> option_groups() {
        {"repeat-last-n", 0, kValue, "N", "sampling.repeat_last_n", "tokens that the penalties look back on; default 64"},
        {"frequency-penalty", 0, kValue, "X", "sampling.frequency_penalty", "subtracted for each earlier occurrence; default 0"},
        {"presence-penalty", 0, kValue, "X", "sampling.presence_penalty", "subtracted once from what was there already; default 0"}}};
-  OptionGroup output{
-      "Output",
-      {{"quiet", 'q', kFlag, "", "", "no headers, rates and notices on standard error"},
-       {"json", 0, kFlag, "", "", "one JSON object on standard output instead of the text"},
-       {"meta", 0, kFlag, "", "", "print the model's metadata and key tensors to standard error first"},
-       {"dump-graph", 0, kValue, "PATH", "", "write the graph of a decode step as DOT and end; needs no prompt"},
-       {"dump-graph-json", 0, kValue, "PATH", "", "the same as JSON"},
-       help_option(),
-       {"version", 'V', kFlag, "", "", "print the version"}}};
+  OptionGroup output{"Output",
+                     {{"quiet", 'q', kFlag, "", "", "no headers, rates and notices on standard error"},
+                      {"json", 0, kFlag, "", "", "one JSON object on standard output instead of the text"},
+                      {"meta", 0, kFlag, "", "", "print the model's metadata and key tensors to standard error first"},
+                      {"dump-graph", 0, kValue, "PATH", "", "write the graph of a decode step as DOT and end; needs no prompt"},
+                      {"dump-graph-json", 0, kValue, "PATH", "", "the same as JSON"},
+                      help_option(),
+                      {"version", 'V', kFlag, "", "", "print the version"}}};
   return {model_options_group(), std::move(prompt), std::move(generation), std::move(sampling), backend_options_group(), std::move(output)};
 }
 

@@ -44,10 +44,11 @@ void trace_graph(const CompiledGraph& compiled, const Model& model) {
 }
 
 void trace_build(const CompiledGraph& compiled) {
-  trace_line(text("[rebuild] graph {}: {} tokens, {} rows of logits, {} nodes ({} fused), {} splits: build {:.3f} ms, assign {:.3f} ms, "
-                  "alloc {:.3f} ms",
-                  compiled.uid, compiled.params.n_tokens, compiled.params.n_out, compiled.graph.nodes.size(), compiled.n_fused,
-                  compiled.splits.size(), compiled.build_ms, compiled.assign_ms, compiled.plan_ms));
+  trace_line(
+      text("[rebuild] graph {}: {} tokens, {} rows of logits, {} nodes ({} fused), {} splits: build {:.3f} ms, assign {:.3f} ms, "
+           "alloc {:.3f} ms",
+           compiled.uid, compiled.params.n_tokens, compiled.params.n_out, compiled.graph.nodes.size(), compiled.n_fused,
+           compiled.splits.size(), compiled.build_ms, compiled.assign_ms, compiled.plan_ms));
 }
 
 bool is_key_tensor(std::string_view name) {
@@ -70,12 +71,10 @@ void print_header(const Notes& notes, const Model& model) {
 }
 
 void print_meta(const Model& model) {
-  for (const gguf::Value& value : model.file().metadata().values())
-    trace_line(text("{} = {}", value.name, gguf::describe_value(value)));
+  for (const gguf::Value& value : model.file().metadata().values()) trace_line(text("{} = {}", value.name, gguf::describe_value(value)));
   for (const gguf::Tensor& tensor : model.file().tensors())
     if (is_key_tensor(tensor.name))
-      trace_line(text("{} {} {}", tensor.name, gguf::dims_text(std::span(tensor.dims).first(tensor.n_dims)),
-                      gguf::type_name(tensor.type)));
+      trace_line(text("{} {} {}", tensor.name, gguf::dims_text(std::span(tensor.dims).first(tensor.n_dims)), gguf::type_name(tensor.type)));
 }
 
 void print_prefill(const Notes& notes, uint32_t n_tokens, double seconds) { notes.line("Prefill: " + in_time(n_tokens, seconds)); }
@@ -90,10 +89,11 @@ void print_footer(const Notes& notes, const GenerateResult& result, uint32_t n_c
 void print_timing(const GenerateResult& result, const SessionStats& stats) {
   const double n = std::max<double>(1, static_cast<double>(result.tokens.size()));
   const double all = std::max(1e-12, result.sample_s + result.forward_s);
-  trace_line(text("[MINFER_TIMING] over {} tokens: sample {:.3f} ms/tok ({:.1f}%), forward {:.3f} ms/tok ({:.1f}%); graphs: {} builds, {} "
-                  "reuses, {} re-maps",
-                  result.tokens.size(), result.sample_s * 1e3 / n, result.sample_s * 100 / all, result.forward_s * 1e3 / n,
-                  result.forward_s * 100 / all, stats.builds, stats.reuses, stats.remaps));
+  trace_line(
+      text("[MINFER_TIMING] over {} tokens: sample {:.3f} ms/tok ({:.1f}%), forward {:.3f} ms/tok ({:.1f}%); graphs: {} builds, {} "
+           "reuses, {} re-maps",
+           result.tokens.size(), result.sample_s * 1e3 / n, result.sample_s * 100 / all, result.forward_s * 1e3 / n,
+           result.forward_s * 100 / all, stats.builds, stats.reuses, stats.remaps));
 }
 
 std::string result_json(const Model& model, const GenerateResult& result, const SessionStats& stats, uint32_t n_ctx) {

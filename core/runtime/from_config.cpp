@@ -15,7 +15,7 @@ KvFormat kv_format_of(const ContextConfig& context) {
 Result<ModelOptions> model_options(const Config& config) {
   ModelOptions options;
   options.architecture = config.architecture;
-  options.architecture_where = config.model.where;
+  options.architecture_where = "architecture";  // the key
   options.kv_format = kv_format_of(config.context);
   for (const BackendChoice& choice : config.backends) {
     BackendSpec spec;

@@ -27,9 +27,8 @@ Result<std::vector<TokenLogit>> top_logits(std::span<const float> row, uint32_t 
     all[i] = {i, row[i]};
   }
   const auto n = static_cast<ptrdiff_t>(std::min<size_t>(k, all.size()));
-  std::partial_sort(all.begin(), all.begin() + n, all.end(), [](const TokenLogit& a, const TokenLogit& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
-  });
+  std::partial_sort(all.begin(), all.begin() + n, all.end(),
+                    [](const TokenLogit& a, const TokenLogit& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; });
   all.resize(static_cast<size_t>(n));
   return all;
 }

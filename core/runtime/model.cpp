@@ -74,10 +74,10 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
     if (options.backends.empty() && devices_.back()->info().host) break;
   }
   if (devices_.empty()) return not_found("no backend can be used on this machine (minfer-plugins --why NAME tells more)");
-  for (const auto& [name, unused] : options.backend_options) {
-    const auto is_named = [&](const auto& backend) { return backend->name() == name; };
+  for (const auto& entry : options.backend_options) {
+    const auto is_named = [&](const auto& backend) { return backend->name() == entry.first; };
     if (std::none_of(backends_.begin(), backends_.end(), is_named))
-      return invalid("there are options for backend '{}', which is not used", name);
+      return invalid("there are options for backend '{}', which is not used", entry.first);
   }
   if (options.gpu_layers) {
     const auto gpu = std::find_if(devices_.begin(), devices_.end(), [](const Device* device) { return !device->info().host; });

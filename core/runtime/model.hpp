@@ -31,7 +31,7 @@ struct ModelOptions {
   std::vector<BackendSpec> backends;  // empty: every plugin that may be chosen automatically, best first
   plugin::Options offered;            // for every backend that has such an option ("threads"), over what its spec says
   std::map<std::string, plugin::Options, std::less<>> backend_options;  // for single backends, by name, over their specs
-  std::optional<uint32_t> gpu_layers;  // for the first device other than the host, over its spec
+  std::optional<uint32_t> gpu_layers;                                   // for the first device other than the host, over its spec
   KvFormat kv_format = KvFormat::kF16;
 };
 
@@ -50,7 +50,7 @@ class Model {
   // tokenizer.chat_template; empty where the file has none.
   std::string_view chat_template() const { return chat_template_; }
   std::string_view general_name() const { return general_name_; }
-  uint64_t weight_bytes() const { return weight_bytes_; }    // of the file's tensors that graphs use
+  uint64_t weight_bytes() const { return weight_bytes_; }  // of the file's tensors that graphs use
   uint64_t n_parameters() const { return n_parameters_; }
 
  private:
@@ -67,8 +67,8 @@ class Model {
   std::unique_ptr<ModelArchitecture> architecture_;
   std::vector<std::unique_ptr<plugin::OpenedBackend>> backends_;
   std::vector<Device*> devices_;
-  LayerCounts layer_counts_;   // by device
-  std::vector<bool> strict_;   // by device
+  LayerCounts layer_counts_;             // by device
+  std::vector<bool> strict_;             // by device
   std::unique_ptr<LoadedModel> engine_;  // last: goes before the devices
 };
 

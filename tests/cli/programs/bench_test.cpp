@@ -5,8 +5,8 @@
 #include "cli/programs/markov_model.hpp"
 
 using namespace minfer::test;
-using nlohmann::json;
 using Catch::Matchers::Contains;
+using nlohmann::json;
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include "cli/programs/markov_model.hpp"
 
 using namespace minfer::test;
-using nlohmann::json;
 using Catch::Matchers::Contains;
+using nlohmann::json;
 
 namespace {
 
@@ -84,7 +84,8 @@ TEST_CASE("minfer-eval: a bad line is refused by its number after the good ones"
     CHECK(lines_of(result.out).size() == 1);
     CHECK_THAT(result.err, Contains("error: line 2: "));
   };
-  for (const char* bad : {"{", "[]", "{\"text\":1}", "{\"hex\":\"0\"}", "{\"hex\":\"0g\"}", "{\"text\":\"a\",\"x\":1}"}) refuses("tokenize", bad);
+  for (const char* bad : {"{", "[]", "{\"text\":1}", "{\"hex\":\"0\"}", "{\"hex\":\"0g\"}", "{\"text\":\"a\",\"x\":1}"})
+    refuses("tokenize", bad);
   for (const char* bad : {"{\"ids\":[264]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}", "{\"ids\":7}"}) refuses("detokenize", bad);
 }
 
@@ -131,8 +132,9 @@ TEST_CASE("minfer-eval: logits of tiny models are within the limits of the refer
     size_t count = 0;
     for (const json& sequence : reference["sequences"]) {
       const size_t n = sequence["ids"].size();
-      const auto result = eval({"logits", "-m", (data_dir() / ("tiny/" + name + ".gguf")).string(), "-t", "1", "--kv-format", cache, "--ids",
-                                joined_ids(sequence["ids"]), "--last", std::to_string(n), "--top", "3", "--batch", "16", "--raw", raw});
+      const auto result =
+          eval({"logits", "-m", (data_dir() / ("tiny/" + name + ".gguf")).string(), "-t", "1", "--kv-format", cache, "--ids",
+                joined_ids(sequence["ids"]), "--last", std::to_string(n), "--top", "3", "--batch", "16", "--raw", raw});
       INFO(result.err);
       REQUIRE(result.exit_code == 0);
       const json output = json::parse(result.out);
@@ -152,7 +154,8 @@ TEST_CASE("minfer-eval: logits of tiny models are within the limits of the refer
         CHECK(found["logsumexp"].get<double>() == Approx(sequence["logsumexp"][r].get<double>()).margin(0.2));
         const auto best = static_cast<size_t>(std::max_element(logits.begin() + static_cast<ptrdiff_t>(row * n_vocab),
                                                                logits.begin() + static_cast<ptrdiff_t>((row + 1) * n_vocab)) -
-                                              logits.begin()) - row * n_vocab;
+                                              logits.begin()) -
+                          row * n_vocab;
         CHECK(found["top"].size() == 3);
         CHECK(found["top"][0][0] == best);
         CHECK(found["top"][0][1].get<float>() == logits[row * n_vocab + best]);

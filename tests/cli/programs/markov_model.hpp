@@ -14,13 +14,13 @@
 namespace minfer::test {
 
 // Vocabulary: 0 to 255 the bytes, then these.
-inline constexpr int kEndOfText = 256;  // <|endoftext|>, control, BOS
-inline constexpr int kImStart = 257;    // <|im_start|>, control
-inline constexpr int kImEnd = 258;      // <|im_end|>, control, EOS
-inline constexpr int kDef = 259;        // "DEF"
-inline constexpr int kEmojiHead = 260;  // F0 9F
-inline constexpr int kEmojiTail = 261;  // 98 8A
-inline constexpr int kHi = 262;         // "HI"
+inline constexpr int kEndOfText = 256;    // <|endoftext|>, control, BOS
+inline constexpr int kImStart = 257;      // <|im_start|>, control
+inline constexpr int kImEnd = 258;        // <|im_end|>, control, EOS
+inline constexpr int kDef = 259;          // "DEF"
+inline constexpr int kEmojiHead = 260;    // F0 9F
+inline constexpr int kEmojiTail = 261;    // 98 8A
+inline constexpr int kHi = 262;           // "HI"
 inline constexpr int kMarkovVocab = 264;  // 263: "ab", the one merge
 
 struct MarkovModel {

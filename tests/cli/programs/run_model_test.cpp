@@ -45,9 +45,10 @@ TEST_CASE("minfer-run: a real model's template makes the prompt of the reference
   REQUIRE(user > user_mark.size());
   const auto trace = TempDir();
   const auto file = trace.path() / "tokens.txt";
-  const auto result = minfer_run({"-q", "-m", model_file(kQwen2Model).string(), "-n", "0", "--system",
-                                  text.substr(system, text.find(end_mark, system) - system), text.substr(user, text.find(end_mark, user) - user)},
-                                 {}, {"MINFER_TOKEN_TRACE=" + file.string()});
+  const auto result =
+      minfer_run({"-q", "-m", model_file(kQwen2Model).string(), "-n", "0", "--system",
+                  text.substr(system, text.find(end_mark, system) - system), text.substr(user, text.find(end_mark, user) - user)},
+                 {}, {"MINFER_TOKEN_TRACE=" + file.string()});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   std::string expected;

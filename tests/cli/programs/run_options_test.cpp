@@ -25,15 +25,27 @@ void refuses(const ProcessResult& result, int code, const std::string& names) {
 
 TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names the fault") {
   refuses(minfer_run({"--nonsense", "x"}), 2, "--nonsense");
-  refuses(minfer_run({"--cnv"}), 2, "--cnv");          // features that do not exist yet are unknown
+  refuses(minfer_run({"--cnv"}), 2, "--cnv");               // features that do not exist yet are unknown
   refuses(minfer_run({"--repeat", "1.0"}), 2, "--repeat");  // no guessing
   refuses(minfer_run({"--temp"}), 2, "temp");
   refuses(minfer_run({"hello"}), 2, "no model");
   refuses(minfer_run({"-m", "a", "-m", "b", "x"}), 2, "model");
-  const std::vector<std::pair<std::string, std::string>> bad = {
-      {"--temp", "warm"}, {"--temp", "-1"},         {"--top-p", "1.5"},     {"-n", "-2"},       {"--seed", "-1"}, {"--n-ctx", "0"},
-      {"--n-batch", "0"}, {"--kv-format", "int3"},  {"--top-k", "1.5"},     {"-t", "many"},     {"-t", "0"},      {"--backend", ""},
-      {"--min-p", "nan"}, {"--backend-option", "x"}, {"--gpu-layers", "-3"}, {"--repeat-last-n", "-1"}};
+  const std::vector<std::pair<std::string, std::string>> bad = {{"--temp", "warm"},
+                                                                {"--temp", "-1"},
+                                                                {"--top-p", "1.5"},
+                                                                {"-n", "-2"},
+                                                                {"--seed", "-1"},
+                                                                {"--n-ctx", "0"},
+                                                                {"--n-batch", "0"},
+                                                                {"--kv-format", "int3"},
+                                                                {"--top-k", "1.5"},
+                                                                {"-t", "many"},
+                                                                {"-t", "0"},
+                                                                {"--backend", ""},
+                                                                {"--min-p", "nan"},
+                                                                {"--backend-option", "x"},
+                                                                {"--gpu-layers", "-3"},
+                                                                {"--repeat-last-n", "-1"}};
   for (const auto& [option, value] : bad) {
     INFO(option << " " << value);
     refuses(minfer_run({"-m", "a", option, value, "x"}), 2, value);
@@ -68,7 +80,8 @@ TEST_CASE("minfer-run: help is on standard output and names every option's key")
   const auto result = minfer_run({"--help"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
-  for (const char* part : {"-m, --model", "[sampling.temperature]", "[context.n_ctx]", "[generation.stop]", "--dump-graph-json", "MINFER_TIMING"})
+  for (const char* part :
+       {"-m, --model", "[sampling.temperature]", "[context.n_ctx]", "[generation.stop]", "--dump-graph-json", "MINFER_TIMING"})
     CHECK_THAT(result.out, Contains(part));
   CHECK(minfer_run({"-h"}).out == result.out);
   const auto version = minfer_run({"-V"});

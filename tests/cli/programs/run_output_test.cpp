@@ -5,8 +5,8 @@
 #include "cli/programs/markov_model.hpp"
 
 using namespace minfer::test;
-using nlohmann::json;
 using Catch::Matchers::Contains;
+using nlohmann::json;
 
 namespace {
 
@@ -111,8 +111,9 @@ TEST_CASE("minfer-run: standard output holds the text alone and headers and rate
   const MarkovRun markov(MarkovModel::chain(kAbcChain));
   const auto result = markov.run({"--greedy", "ABC"});
   CHECK(result.out == "DEFGHIJ!");
-  for (const char* part : {"Loading model: ", "File: ", " in 1 part(s)", "GGUF: ", "Model loaded.", "Vocabulary: 264 tokens", "Prompt: 3 tokens",
-                           "Prefill: 3 tokens in ", "---\n", "Generated: 5 tokens in ", "Total:     8 tokens in ", "Stopped: end of generation"})
+  for (const char* part :
+       {"Loading model: ", "File: ", " in 1 part(s)", "GGUF: ", "Model loaded.", "Vocabulary: 264 tokens", "Prompt: 3 tokens",
+        "Prefill: 3 tokens in ", "---\n", "Generated: 5 tokens in ", "Total:     8 tokens in ", "Stopped: end of generation"})
     CHECK_THAT(result.err, Contains(part));
   CHECK(markov.run({"-q", "--greedy", "ABC"}).err.empty());
 }
@@ -146,8 +147,8 @@ TEST_CASE("minfer-run: traces are written when the environment asks") {
   CHECK_THAT(rebuild.err, Contains("3 tokens, 1 rows of logits") && Contains("1 tokens, 1 rows of logits"));
   const auto graph = markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {}, {"MINFER_GRAPH_TRACE=1"});
   CHECK_THAT(graph.err, Contains("[graph] split 0: cpu nodes ") && Contains("[graph] op fused_ffn backend cpu x1"));
-  const auto unfused = markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {},
-                                  {"MINFER_GRAPH_TRACE=1", "MINFER_NO_FUSE_FFN=1", "MINFER_NO_FUSE_QKV=1"});
+  const auto unfused =
+      markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {}, {"MINFER_GRAPH_TRACE=1", "MINFER_NO_FUSE_FFN=1", "MINFER_NO_FUSE_QKV=1"});
   CHECK(unfused.out == graph.out);
   CHECK_THAT(unfused.err, !Contains("fused"));
   const auto file = markov.folder() / "tokens.txt";

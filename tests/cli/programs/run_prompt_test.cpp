@@ -21,7 +21,8 @@ TEST_CASE("minfer-run: prompt files are taken byte for byte and standard input l
     return markov.json({"-n", "0", "-f", file.string()})["n_prompt"].get<int>();
   };
   CHECK(tokens_of_file("A\r\nB\n") == 5);
-  CHECK(tokens_of_file("\xEF\xBB\xBF" "A") == 1);
+  CHECK(tokens_of_file("\xEF\xBB\xBF"
+                       "A") == 1);
   CHECK(tokens_of_file("A") == 1);
   CHECK(tokens_of_file("\xE6\xAD") == 2);  // not UTF-8
   CHECK(tokens_of_file(std::string_view("\0x", 2)) == 2);
@@ -79,7 +80,8 @@ TEST_CASE("minfer-run: control tokens inside a message are plain text") {
 
 TEST_CASE("minfer-run: what a template refuses ends with 1 and its words") {
   MarkovModel model = MarkovModel::always({{'A', 8}});
-  model.chat_template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role here') }}{% endif %}{{ messages[0].content }}";
+  model.chat_template =
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no system role here') }}{% endif %}{{ messages[0].content }}";
   const MarkovRun markov(model);
   const auto result = markov.run({"-q", "--system", "s", "XY"});
   CHECK(result.exit_code == 1);
