@@ -1,8 +1,8 @@
-# minfer_add_plugin(KIND backend|arch NAME x SOURCES a.cpp ... [VERSION 1.2.0] [PRIORITY 100] [DEPS target ...])
+# minfer_add_plugin(KIND backend|arch NAME x SOURCES a.cpp ... [VERSION 1.2.0] [PRIORITY 100] [DEPS target ...] [FOLDER dir])
 #
 # Builds minfer-KIND-NAME.so and its manifest into bin/plugins, and adds a test that exactly one symbol is exported. Needs nothing
 # of minfer but the ABI and SDK headers. Sources get MINFER_PLUGIN_NAME and MINFER_PLUGIN_VERSION as string literals, so that
-# descriptor and manifest cannot differ. The target is named minfer-KIND-NAME.
+# descriptor and manifest cannot differ. The target is named minfer-KIND-NAME. With FOLDER it is built there and not installed.
 include(CheckCXXCompilerFlag)
 
 set(MINFER_PLUGIN_HEADERS "${CMAKE_CURRENT_LIST_DIR}/../core/include" CACHE PATH "Folder that holds minfer/abi and minfer/plugin")
@@ -59,7 +59,7 @@ if(TARGET minfer_flags)
 endif()
 
 function(minfer_add_plugin)
-  cmake_parse_arguments(ARG "" "KIND;NAME;VERSION;PRIORITY" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "KIND;NAME;VERSION;PRIORITY;FOLDER" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_KIND MATCHES "^(backend|arch)$" OR NOT ARG_NAME MATCHES "^[a-z0-9_]+$" OR NOT ARG_SOURCES OR ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "minfer_add_plugin: needs KIND backend|arch, NAME [a-z0-9_]+, SOURCES; got: ${ARGN}")
   endif()
@@ -71,6 +71,9 @@ function(minfer_add_plugin)
   endif()
   set(target "minfer-${ARG_KIND}-${ARG_NAME}")
   set(folder "${CMAKE_BINARY_DIR}/bin/plugins")
+  if(ARG_FOLDER)
+    set(folder "${ARG_FOLDER}")
+  endif()
 
   add_library(${target} MODULE ${ARG_SOURCES})
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${folder}"
@@ -95,6 +98,9 @@ priority: @ARG_PRIORITY@
   if(MINFER_BUILD_TESTS)
     add_test(NAME "plugin: ${target} exports exactly one symbol"
       COMMAND "${CMAKE_COMMAND}" -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:${target}> -P "${MINFER_PLUGIN_SCRIPTS}/check_exports.cmake")
+  endif()
+  if(ARG_FOLDER)
+    return()
   endif()
   install(TARGETS ${target} LIBRARY DESTINATION lib/minfer/plugins)
   install(FILES "${folder}/${target}.plugin.yaml" DESTINATION lib/minfer/plugins)

@@ -12,7 +12,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(ModelArchitecture& archit
   for (uint32_t d = 0; d < model->devices_.size(); ++d) {
     std::vector<WeightSource> sources;
     for (uint32_t id = 0; id < infos.size(); ++id)
-      if (model->placement_.weight_device[id] == d) sources.push_back({id, &infos[id], weight_data[id]});
+      if (model->placement_.holds(d, id)) sources.push_back({id, &infos[id], weight_data[id]});
     model->weight_sets_.emplace_back();
     if (sources.empty()) continue;
     auto imported = model->devices_[d]->import_weights(sources, source_done);

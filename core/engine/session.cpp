@@ -97,6 +97,14 @@ Result<CompiledGraph*> Session::graph_for(const GraphParams& params) {
 
 Result<Logits> Session::forward(std::span<const SeqChunk> chunks, const StopCheck* should_stop) {
   MINFER_TRY(check(chunks));
+  Result<Logits> logits = run_step(chunks, should_stop);
+  // The caller may now destroy the session or go on with other inputs: nothing of a failed step may still be under way.
+  if (!logits.ok())
+    for (Device* device : model_.devices()) (void)device->sync();
+  return logits;
+}
+
+Result<Logits> Session::run_step(std::span<const SeqChunk> chunks, const StopCheck* should_stop) {
   uint32_t n_tokens = 0;
   uint32_t n_out = 0;
   for (const SeqChunk& chunk : chunks) {

@@ -69,6 +69,7 @@ class Session {
   Status check(std::span<const SeqChunk> chunks) const;
   void fill_inputs(std::span<const SeqChunk> chunks);
   Result<CompiledGraph*> graph_for(const GraphParams& params);
+  Result<Logits> run_step(std::span<const SeqChunk> chunks, const StopCheck* should_stop);
 
   const LoadedModel& model_;
   CParams cparams_;

@@ -7,23 +7,54 @@
 
 namespace minfer::test {
 
-ModelOnCpu::ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options) : kv_format_(options.kv_format) {
+namespace {
+
+std::unique_ptr<plugin::Registry> make_registry() {
   plugin::SearchPaths search;
   search.exe_dir = build_dir() / "bin";
-  registry_ = std::make_unique<plugin::Registry>(plugin::discover(search), plugin::LogSink());
-  ModelOptions load;
-  load.path = file;
-  load.kv_format = options.kv_format;
-  BackendSpec cpu;
-  cpu.request.name = "cpu";
-  cpu.request.options = {{"threads", std::to_string(options.threads)}, {"isa", options.isa}};
-  load.backends.push_back(cpu);
-  auto model = Model::load(load, *registry_, [](std::string_view) {});
+  search.dirs = {build_dir() / "tests/plugins/remote"};  // where it is not built it is not found
+  return std::make_unique<plugin::Registry>(plugin::discover(search), plugin::LogSink());
+}
+
+ModelOptions model_options(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format) {
+  ModelOptions options;
+  options.path = file;
+  options.kv_format = kv_format;
+  options.backends = std::move(backends);
+  return options;
+}
+
+}  // namespace
+
+BackendSpec backend(std::string name, int gpu_layers, plugin::Options options, bool strict) {
+  BackendSpec spec;
+  spec.request.name = std::move(name);
+  spec.request.options = std::move(options);
+  if (gpu_layers >= 0) spec.gpu_layers = static_cast<uint32_t>(gpu_layers);
+  spec.strict = strict;
+  return spec;
+}
+
+ModelOnBackends::ModelOnBackends(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format)
+    : registry_(make_registry()), kv_format_(kv_format) {
+  auto model = Model::load(model_options(file, std::move(backends), kv_format), *registry_,
+                           [&](std::string_view line) { notices_.emplace_back(line); });
   if (!model.ok()) FAIL(model.error().text);
   model_ = std::move(*model);
 }
 
-std::unique_ptr<Session> ModelOnCpu::session(uint32_t n_ctx, CParams cparams) const {
+std::string ModelOnBackends::refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends) {
+  const auto registry = make_registry();
+  const auto model = Model::load(model_options(file, std::move(backends), KvFormat::kF16), *registry, [](std::string_view) {});
+  if (model.ok()) FAIL("the model was loaded");
+  return model.error().text;
+}
+
+ModelOnCpu::ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options)
+    : ModelOnBackends(file, {backend("cpu", -1, {{"threads", std::to_string(options.threads)}, {"isa", options.isa}})}, options.kv_format) {
+}
+
+std::unique_ptr<Session> ModelOnBackends::session(uint32_t n_ctx, CParams cparams) const {
   cparams.n_ctx = std::min(n_ctx, model_->info().n_ctx_train);
   cparams.kv_format = kv_format_;
   auto session = Session::create(model_->engine(), cparams);
@@ -36,7 +67,8 @@ std::vector<float> run_tokens(Session& session, const std::vector<int32_t>& toke
   for (size_t begin = 0; begin < tokens.size(); begin += n_batch) {
     const size_t end = std::min<size_t>(begin + n_batch, tokens.size());
     const size_t first_out = tokens.size() - n_out;
-    const SeqChunk chunk{0, std::span(tokens).subspan(begin, end - begin), static_cast<uint32_t>(end - std::min(end, std::max(begin, first_out)))};
+    const SeqChunk chunk{0, std::span(tokens).subspan(begin, end - begin),
+                         static_cast<uint32_t>(end - std::min(end, std::max(begin, first_out)))};
     const auto logits = session.forward({&chunk, 1});
     if (!logits.ok()) FAIL(logits.error().text);
     rows.insert(rows.end(), logits->values.begin(), logits->values.end());

@@ -17,20 +17,36 @@ struct CpuOptions {
   KvFormat kv_format = KvFormat::kF16;
 };
 
-// Keeps the registry that the model needs. Fails the test when anything goes wrong.
-class ModelOnCpu {
+// One backend for ModelOnBackends. gpu_layers < 0: all that are left.
+BackendSpec backend(std::string name, int gpu_layers = -1, plugin::Options options = {}, bool strict = false);
+
+// A model on the given backends, best first; plugins of bin/plugins and the one of tests/plugins/remote can be named. Keeps the
+// registry that the model needs.
+class ModelOnBackends {
  public:
-  explicit ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options = {});
+  // Fails the test when the model cannot be loaded.
+  ModelOnBackends(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format = KvFormat::kF16);
+  // Why the model cannot be loaded; fails the test when it can be.
+  static std::string refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends);
 
   const Model& operator*() const { return *model_; }
   const Model* operator->() const { return model_.get(); }
+  // What was said while it was loaded, line by line.
+  const std::vector<std::string>& notices() const { return notices_; }
   // A session of the model; n_ctx is lowered to what the model allows.
   std::unique_ptr<Session> session(uint32_t n_ctx, CParams cparams = {}) const;
 
  private:
   std::unique_ptr<plugin::Registry> registry_;
+  std::vector<std::string> notices_;
   std::unique_ptr<Model> model_;
   KvFormat kv_format_;
+};
+
+// On the cpu alone.
+class ModelOnCpu : public ModelOnBackends {
+ public:
+  explicit ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options = {});
 };
 
 // Logits of the last n_out of the tokens, appended to sequence 0 in chunks of n_batch. Fails the test on an error.

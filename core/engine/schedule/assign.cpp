@@ -11,7 +11,7 @@ std::vector<uint32_t> assign(const Graph& graph, const Placement& placement) {
     }
     uint32_t device = kNone;
     for (ValueId id : node.inputs)
-      if (device == kNone && id != kNone && graph.values[id].kind == ValueKind::kWeight)
+      if (device == kNone && node.op != Op::kRope && id != kNone && graph.values[id].kind == ValueKind::kWeight)
         device = placement.weight_device[graph.values[id].index];
     if (device == kNone) {
       const auto moved = placement.weightless_device.find({node.layer, node.op});

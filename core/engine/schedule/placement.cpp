@@ -15,8 +15,9 @@ std::string layer_text(uint32_t layer) {
 
 bool touches_kv(Op op) { return op == Op::kKvStore || op == Op::kAttention || op == Op::kFusedQkv; }
 
-// The weight that decides where a node runs: the one it multiplies with or looks up.
+// The weight that decides where a node runs: the one it multiplies with or looks up. A rotation's factors do not: layers share them.
 ValueId main_weight(const Graph& graph, const Node& node) {
+  if (node.op == Op::kRope) return kNone;
   for (ValueId id : node.inputs)
     if (id != kNone && graph.values[id].kind == ValueKind::kWeight) return id;
   return kNone;
@@ -122,9 +123,14 @@ class Placer {
     return {};
   }
 
-  // A tied weight has two users; both must be on one device, since a weight is imported once.
+  // A tied weight has two users; both must be on one device, since a matrix is imported once. Vectors are small: each device that
+  // needs one gets it.
   Status put_weight(uint32_t id, uint32_t device) {
     auto [it, fresh] = weight_settled_.try_emplace(id, device);
+    if (it->second != device && architecture_.weights()[id].roles == kRoleVector) {
+      placement_.vector_copies.insert({id, device});
+      return {};
+    }
     if (it->second != device)
       return unsupported("tensor '{}' is used on {} and on {}; it can be placed on one device only", architecture_.weights()[id].name,
                          devices_[it->second]->info().name, devices_[device]->info().name);

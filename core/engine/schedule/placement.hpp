@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,15 @@ struct Placement {
   std::vector<uint32_t> layer_device;                             // by transformer block
   std::vector<uint32_t> kv_device;                                // by transformer block
   std::vector<uint32_t> weight_device;                            // by weight id
+  std::set<std::pair<uint32_t, uint32_t>> vector_copies;          // weight id, device: vectors that further devices need too
   std::map<std::pair<uint32_t, Op>, uint32_t> weightless_device;  // exceptions: operation of a layer that moved
   uint32_t embedding_device = 0;
   uint32_t output_device = 0;
   std::vector<Fallback> fallbacks;
 
+  bool holds(uint32_t device, uint32_t weight_id) const {
+    return weight_device[weight_id] == device || vector_copies.count({weight_id, device}) > 0;
+  }
   // The device of a layer, or of the places outside the blocks.
   uint32_t device_of(uint32_t layer) const;
 };

@@ -60,8 +60,9 @@ typedef struct mi_span {
 } mi_span;
 
 /* One run. inputs[i] holds the bytes of graph input i (MI_INPUT_*); those that the split does not read are {NULL, 0}.
- * They stay valid until the run is done (sync). should_stop may be NULL; a backend that polls it between phases and gets
- * non-zero returns MI_CANCELLED and leaves nothing running. */
+ * The struct and the array of spans are valid during plan_run only; the bytes, and should_stop with its stop_ctx, until the run is done
+ * (sync). should_stop may be NULL; a backend that polls it between phases and gets non-zero fails the run with MI_CANCELLED and
+ * leaves nothing running. */
 typedef struct mi_step {
   uint32_t struct_size;
   uint32_t n_inputs;
@@ -108,8 +109,11 @@ typedef struct mi_backend_v1 {
   int32_t (*kv_copy_rows)(mi_device *device, const mi_kv_layout *layout, mi_buffer *k, mi_buffer *v, const mi_kv_copy *copies,
                           uint32_t n_copies, mi_error *error);
 
-  /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run may return
-   * before the work is done: later runs, reads and writes on that device are ordered after it; sync waits for all. */
+  /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run and kv_copy_rows may
+   * return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits for all.
+   * What fails later is reported by a later call on the device, at the latest by the one that waits (sync, buffer_read), once; work that
+   * was ordered behind it may be left undone. The host waits, after a failure too, before it destroys a plan or frees a buffer
+   * that work may still use. */
   int32_t (*plan_create)(mi_device *device, const mi_graph_view *graph, mi_weights *weights, mi_plan **out, mi_error *error);
   void (*plan_destroy)(mi_plan *plan);
   int32_t (*plan_run)(mi_plan *plan, const mi_step *step, mi_error *error);

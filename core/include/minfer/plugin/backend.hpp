@@ -70,6 +70,7 @@ class Step {
   mi_span input(uint32_t kind) const { return kind < step_->n_inputs ? step_->inputs[kind] : mi_span{nullptr, 0}; }
   // Poll between phases, never per element. True: stop, leave nothing running, throw Error(MI_CANCELLED, ...).
   bool should_stop() const { return step_->should_stop && step_->should_stop(step_->stop_ctx) != 0; }
+  const mi_step* abi() const { return step_; }
 
  private:
   const mi_step* step_;

@@ -1,0 +1,220 @@
+#include "cpu_engine_device.hpp"
+
+#include <numeric>
+#include <stdexcept>
+
+#include "plugin/graph_view.hpp"
+
+namespace minfer::test {
+namespace {
+
+class EngineBuffer final : public Buffer {
+ public:
+  EngineBuffer(std::unique_ptr<sdk::Buffer> inner, uint64_t size_bytes) : inner_(std::move(inner)), size_bytes_(size_bytes) {}
+  uint64_t size_bytes() const override { return size_bytes_; }
+  void* host_ptr() const override { return inner_->host_ptr(); }
+  Status write(uint64_t offset, const void* src, uint64_t size) override {
+    inner_->write(offset, src, size);
+    return {};
+  }
+  Status read(uint64_t offset, void* dst, uint64_t size) const override {
+    inner_->read(offset, dst, size);
+    return {};
+  }
+  sdk::Buffer& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<sdk::Buffer> inner_;
+  uint64_t size_bytes_;
+};
+
+mi_buffer* handle_of(Buffer* buffer) { return reinterpret_cast<mi_buffer*>(&static_cast<EngineBuffer*>(buffer)->inner()); }
+
+struct EngineWeights final : WeightSet {
+  std::unique_ptr<sdk::Weights> inner;
+  uint64_t own_bytes() const override { return inner->own_bytes(); }
+};
+
+// What the plugin throws, as an error.
+template <class Body>
+Status guarded(Body&& body) {
+  try {
+    body();
+    return {};
+  } catch (const sdk::Error& error) {
+    return Error{static_cast<ErrorCode>(error.code()), error.what()};
+  }
+}
+
+struct EnginePlan final : Plan {
+  std::unique_ptr<sdk::Plan> inner;
+  Status run(const StepInputs& inputs, const StopCheck*) override {
+    mi_span spans[kInputKinds];
+    for (uint32_t i = 0; i < kInputKinds; ++i) spans[i] = {inputs[i].data(), inputs[i].size()};
+    mi_step step{};
+    step.struct_size = sizeof step;
+    step.n_inputs = kInputKinds;
+    step.inputs = spans;
+    return guarded([&] { inner->run(sdk::Step(&step)); });
+  }
+};
+
+}  // namespace
+
+Result<std::vector<bool>> CpuEngineDevice::supports(const SplitView& view) {
+  const plugin::AbiGraphView graph(view, handle_of);
+  std::vector<uint8_t> mask(view.nodes.size(), 0);
+  cpu_.supports(sdk::GraphView(graph.get()), mask.data());
+  return std::vector<bool>(mask.begin(), mask.end());
+}
+
+Result<std::unique_ptr<WeightSet>> CpuEngineDevice::import_weights(std::span<const WeightSource> weights,
+                                                                   const std::function<void(uint32_t id)>&) {
+  std::vector<mi_weight> list;
+  for (const WeightSource& source : weights) {
+    mi_weight out{};
+    out.struct_size = sizeof out;
+    out.id = source.id;
+    out.dtype = static_cast<uint32_t>(source.info->dtype);
+    out.n_dims = source.info->shape.n_dims;
+    for (size_t i = 0; i < 4; ++i) out.dims[i] = source.info->shape.dims[i];
+    out.roles = source.info->roles;
+    out.layer = source.info->layer;
+    out.data = source.data.data();
+    out.size_bytes = source.data.size();
+    list.push_back(out);
+  }
+  mi_weight_list in{};
+  in.struct_size = sizeof in;
+  in.n_weights = static_cast<uint32_t>(list.size());
+  in.weight_stride = sizeof(mi_weight);
+  in.weights = list.data();
+  auto set = std::make_unique<EngineWeights>();
+  MINFER_TRY(guarded([&] { set->inner = cpu_.import_weights(sdk::WeightList(&in)); }));
+  return std::unique_ptr<WeightSet>(std::move(set));
+}
+
+Result<std::unique_ptr<Buffer>> CpuEngineDevice::alloc(uint64_t size_bytes) {
+  return std::unique_ptr<Buffer>(std::make_unique<EngineBuffer>(cpu_.alloc(size_bytes), size_bytes));
+}
+
+Result<KvRegionBytes> CpuEngineDevice::kv_region_bytes(const KvLayout& layout) {
+  KvRegionBytes out;
+  MINFER_TRY(guarded([&] {
+    const sdk::KvBytes bytes = cpu_.kv_region_bytes(plugin::to_abi(layout));
+    out = {bytes.k, bytes.v};
+  }));
+  return out;
+}
+
+Status CpuEngineDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) {
+  std::vector<mi_kv_copy> list;
+  for (const KvRowCopy& c : copies) list.push_back({c.src_block, c.src_row, c.dst_block, c.dst_row, c.n_rows});
+  return guarded([&] {
+    cpu_.kv_copy_rows(plugin::to_abi(layer.layout), static_cast<EngineBuffer*>(layer.k)->inner(),
+                      static_cast<EngineBuffer*>(layer.v)->inner(), list.data(), static_cast<uint32_t>(list.size()));
+  });
+}
+
+Result<std::unique_ptr<Plan>> CpuEngineDevice::create_plan(const SplitView& view, WeightSet* weights) {
+  const plugin::AbiGraphView graph(view, handle_of);
+  sdk::Weights* imported = weights ? static_cast<EngineWeights*>(weights)->inner.get() : nullptr;
+  auto plan = std::make_unique<EnginePlan>();
+  MINFER_TRY(guarded([&] {
+    const cpu::PhasePlan phases =
+        cpu::make_phases(sdk::GraphView(graph.get()), static_cast<const cpu::CpuWeights*>(imported), threads_, tables_);
+    barriers.push_back(phases.n_barriers);
+    phase_counts.push_back(phases.phases.size());
+    plan->inner = cpu_.create_plan(sdk::GraphView(graph.get()), imported);
+  }));
+  return std::unique_ptr<Plan>(std::move(plan));
+}
+
+namespace {
+template <class T>
+T need(Result<T> result) {
+  if (!result.ok()) throw std::logic_error(result.error().text);
+  return std::move(*result);
+}
+}  // namespace
+
+HandGraph::HandGraph(unsigned threads, uint32_t n_tokens, const CParams& cparams, uint32_t n_head_kv, uint32_t head_dim)
+    : device(threads),
+      cparams_(cparams),
+      params_(make_graph_params(n_tokens, n_tokens, cparams)),
+      layout_{cparams.kv_format, n_head_kv, head_dim, cparams.blocks_per_seq()} {
+  input(InputKind::kBlockTable).assign(size_t{cparams.blocks_per_seq()} * cparams.max_seqs, -1);
+}
+
+uint32_t HandGraph::add_weight(uint32_t roles, const Shape& shape, const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return add_weight(roles, shape, DType::kF32, {bytes.begin(), bytes.end()});
+}
+
+uint32_t HandGraph::add_weight(uint32_t roles, const Shape& shape, DType dtype, std::vector<std::byte> bytes) {
+  WeightInfo info;
+  info.dtype = dtype;
+  info.shape = shape;
+  info.roles = roles;
+  infos_.push_back(info);
+  data_.push_back(std::move(bytes));
+  return static_cast<uint32_t>(infos_.size() - 1);
+}
+
+GraphWriter& HandGraph::g() {
+  if (!writer_) {
+    builder_ = std::make_unique<GraphBuilder>(params_, infos_);
+    writer_ = std::make_unique<GraphWriter>(*builder_);
+  }
+  return *writer_;
+}
+
+void HandGraph::prepare(const std::vector<ValueId>& kept) {
+  for (ValueId id : kept) g().output(id);
+  graph_ = need(builder_->finish());
+  std::vector<WeightSource> sources;
+  for (uint32_t id = 0; id < infos_.size(); ++id) sources.push_back({id, &infos_[id], data_[id]});
+  weights_ = need(device.import_weights(sources, {}));
+  uint64_t end = 0;
+  offsets_.clear();
+  for (const Value& value : graph_.values) {
+    offsets_.push_back(end);
+    if (value.kind == ValueKind::kActivation) end += (value.bytes() + 63) / 64 * 64;
+  }
+  memory_ = need(device.alloc(end));
+  const KvRegionBytes bytes = need(device.kv_region_bytes(layout_));
+  k_ = need(device.alloc(bytes.k));
+  v_ = need(device.alloc(bytes.v));
+  std::vector<SplitView::Place> places;
+  std::vector<uint8_t> flags(graph_.values.size(), 0);
+  for (ValueId id = 0; id < graph_.values.size(); ++id)
+    places.push_back(graph_.values[id].kind == ValueKind::kActivation ? SplitView::Place{memory_.get(), offsets_[id]} : SplitView::Place{});
+  for (ValueId id : kept) flags[id] = 1;
+  std::vector<NodeId> nodes(graph_.nodes.size());
+  std::iota(nodes.begin(), nodes.end(), 0u);
+  std::vector<KvLayer> kv;
+  for (uint32_t layer = 0; layer < 8; ++layer) kv.push_back({layer, layout_, k_.get(), v_.get()});  // one region serves all
+  SplitView view;
+  view.graph = &graph_;
+  view.nodes = nodes;
+  view.places = places;
+  view.kept = flags;
+  view.kv = kv;
+  view.uid = 1;
+  view.n_ctx = cparams_.n_ctx;
+  plan_ = need(device.create_plan(view, weights_.get()));
+}
+
+Status HandGraph::run() {
+  StepInputs step;
+  for (size_t kind = 0; kind < kInputKinds; ++kind) step[kind] = std::as_bytes(std::span<const int32_t>(inputs[kind]));
+  return plan_->run(step, nullptr);
+}
+
+std::vector<float> HandGraph::read(ValueId id) const {
+  std::vector<float> values(graph_.values[id].shape.elements());
+  if (!memory_->read(offsets_[id], values.data(), values.size() * sizeof(float)).ok()) throw std::logic_error("read failed");
+  return values;
+}
+
+}  // namespace minfer::test
