@@ -1,4 +1,4 @@
-// The POSIX side of FileMapping: open, fstat, mmap, madvise.
+// The POSIX side of FileMapping: open, fstat, mmap, madvise, and a handler for SIGBUS.
 #include "base/file_mapping.hpp"
 
 #include <fcntl.h>
@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -27,6 +30,7 @@ class FileDescriptor {
     if (fd_ >= 0) close(fd_);
   }
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -38,12 +42,66 @@ Error system_error_at(const std::string& path, std::string_view what, int code) 
   return io_error("'{}': {}: {}", path, what, reason);
 }
 
+// What the signal handler may look at: the mappings that are alive. A slot is taken while its end is not 0; begin is written first.
+struct Range {
+  std::atomic<uintptr_t> begin{0};
+  std::atomic<uintptr_t> end{0};
+};
+static_assert(std::atomic<uintptr_t>::is_always_lock_free);
+constinit std::array<Range, 256> mapped_ranges;
+
+void add_range(std::span<const std::byte> bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  for (Range& range : mapped_ranges) {
+    uintptr_t free = 0;
+    if (!range.end.compare_exchange_strong(free, 1)) continue;  // 1: taken, and nothing lies below it
+    range.begin.store(begin);
+    range.end.store(begin + bytes.size());
+    return;
+  }
+}
+
+void remove_range(std::span<const std::byte> bytes) {
+  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  for (Range& range : mapped_ranges)
+    if (range.end.load() == end) return range.end.store(0);
+}
+
+size_t page_bytes = 4096;  // set before the handler is installed
+
+// Only what POSIX allows in a handler, and mmap, which is a plain system call on Linux.
+void on_bus_error(int signal, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const uintptr_t page = address & ~static_cast<uintptr_t>(page_bytes - 1);
+  for (const Range& range : mapped_ranges) {
+    if (info->si_code != BUS_ADRERR) break;  // not a read of a page that is gone
+    const uintptr_t end = range.end.load();
+    if (address >= end || address < range.begin.load()) continue;
+    const int saved = errno;
+    const bool mapped = mmap(reinterpret_cast<void*>(page), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    errno = saved;
+    if (mapped) return;
+  }
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);
+  raise(signal);  // delivered when the handler returns
+}
+
 }  // namespace
+
+void survive_shortened_files() {
+  page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  struct sigaction action = {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 Result<FileMapping> FileMapping::open(const std::filesystem::path& path) {
   const std::string name = path.string();
   // O_NONBLOCK: opening a named pipe must not wait for a writer. It means nothing for regular files.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return system_error_at(name, "cannot open", errno);
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return system_error_at(name, "cannot read its size", errno);
@@ -55,18 +113,36 @@ Result<FileMapping> FileMapping::open(const std::filesystem::path& path) {
   if (address == MAP_FAILED) return system_error_at(name, "cannot map into memory", errno);
   FileMapping mapping;
   mapping.bytes_ = {static_cast<const std::byte*>(address), size};
+  mapping.path_ = name;
+  mapping.file_ = file.release();
+  add_range(mapping.bytes_);
   return mapping;
 }
 
-FileMapping::FileMapping(FileMapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+FileMapping::FileMapping(FileMapping&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
 
 FileMapping& FileMapping::operator=(FileMapping&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
   return *this;
 }
 
 FileMapping::~FileMapping() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  remove_range(bytes_);
+  munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  close(file_);
+}
+
+Status FileMapping::check_unchanged() const {
+  struct stat info = {};
+  if (bytes_.empty()) return {};
+  if (fstat(file_, &info) != 0) return system_error_at(path_, "cannot read its size", errno);
+  if (static_cast<uint64_t>(info.st_size) == size()) return {};
+  return io_error("'{}' had {} bytes when it was opened and has {} now: do not change a model file while it is in use", path_, size(),
+                  info.st_size);
 }
 
 void FileMapping::drop_pages(uint64_t offset, uint64_t length) const {

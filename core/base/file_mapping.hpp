@@ -1,12 +1,15 @@
 // A whole file mapped read-only into memory, unmapped at the end of scope.
-// Knows nothing of what the file holds. The file must not be shortened while it is mapped: reading a page that is gone
-// ends the process (SIGBUS), and no check can prevent that.
+// Knows nothing of what the file holds.
+// A file that is shortened while it is mapped takes pages away, and reading one of them ends the process (SIGBUS). Two parts turn
+// that into an error: survive_shortened_files() lets such a read yield zeros, and whoever has read the mapping asks
+// check_unchanged() before what was read is used for anything. A library alone cannot do the first: signals belong to the program.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "base/error.hpp"
 
@@ -32,8 +35,17 @@ class FileMapping {
   // against the resident memory of the process; a later read brings them back from the file. A range past the end is cut.
   void drop_pages(uint64_t offset, uint64_t length) const;
 
+  // An error when the file is no longer as long as it was when it was opened.
+  Status check_unchanged() const;
+
  private:
   std::span<const std::byte> bytes_;
+  std::string path_;
+  int file_ = -1;  // kept open for check_unchanged
 };
+
+// For the main function of a program: from now on a page that a mapped file has lost reads as zeros. Covers the first 256 mappings
+// that are alive at a time; a SIGBUS of any other origin ends the process as before.
+void survive_shortened_files();
 
 }  // namespace minfer

@@ -26,6 +26,24 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
+// Appends the character (or the stray byte) that text begins with, of `length` bytes as sequence_length says; control characters and
+// stray bytes as escapes.
+void append_visible(std::string_view text, size_t length, std::string& out) {
+  const auto code = static_cast<uint8_t>(text[0]);
+  if (length > 1)
+    out += text.substr(0, length);
+  else if (code == '\n')
+    out += "\\n";
+  else if (code == '\t')
+    out += "\\t";
+  else if (code == '\r')
+    out += "\\r";
+  else if (length == 0 || code < 0x20 || code == 0x7F)
+    out += minfer::text("\\x{:02x}", uint64_t{code});
+  else
+    out += text[0];
+}
+
 }  // namespace
 
 bool is_valid_utf8(std::string_view text) {
@@ -44,26 +62,22 @@ std::string quote(std::string_view text, size_t max_bytes) {
     const size_t length = sequence_length(rest);
     const size_t taken = text.size() - rest.size();
     if (taken + (length ? length : 1) > max_bytes) break;
-    const char c = rest[0];
-    const auto code = static_cast<uint8_t>(c);
-    if (length > 1)
-      out += rest.substr(0, length);
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (c == '\\' || c == '\'')
-      (out += '\\') += c;
-    else if (length == 0 || code < 0x20 || code == 0x7F)
-      out += minfer::text("\\x{:02x}", uint64_t{code});
-    else
-      out += c;
+    if (rest[0] == '\\' || rest[0] == '\'') out += '\\';
+    append_visible(rest, length, out);
     rest.remove_prefix(length ? length : 1);
   }
   out += '\'';
   if (!rest.empty()) out += minfer::text("... ({} bytes)", text.size());
+  return out;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = sequence_length(text);
+    append_visible(text, length, out);
+    text.remove_prefix(length ? length : 1);
+  }
   return out;
 }
 

@@ -14,4 +14,7 @@ bool is_valid_utf8(std::string_view text);
 // \xNN, and a text of more than `max_bytes` bytes is cut with "..." and its length.
 std::string quote(std::string_view text, size_t max_bytes = 100);
 
+// A message from elsewhere made fit for one line: control characters and bytes that are not UTF-8 become escapes, nothing else changes.
+std::string one_line(std::string_view text);
+
 }  // namespace minfer

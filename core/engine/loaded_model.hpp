@@ -2,6 +2,7 @@
 // different threads.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -18,6 +19,11 @@ class LoadedModel {
   static Result<std::unique_ptr<LoadedModel>> load(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement,
                                                    std::span<const std::span<const std::byte>> weight_data,
                                                    const std::function<void(uint32_t id)>& source_done);
+
+  // For weights that are read where they lie for as long as the model lives: `intact` tells whether they still are what they were.
+  // Asked after each step, on the session's thread, before its results are handed out.
+  void watch_sources(std::function<Status()> intact) { sources_intact_ = std::move(intact); }
+  Status check_sources() const { return sources_intact_ ? sources_intact_() : Status(); }
 
   // Thread-safe. The graph as the architecture emits it: not assigned, not fused.
   Result<Graph> build(const GraphParams& params) const;
@@ -36,6 +42,7 @@ class LoadedModel {
   std::vector<Device*> devices_;
   Placement placement_;
   std::vector<std::unique_ptr<WeightSet>> weight_sets_;
+  std::function<Status()> sources_intact_;
   mutable std::mutex build_mutex_;
 };
 

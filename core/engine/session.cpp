@@ -1,5 +1,7 @@
 #include "engine/session.hpp"
 
+#include "base/out_of_memory.hpp"
+
 namespace minfer {
 namespace {
 
@@ -30,7 +32,9 @@ Result<std::unique_ptr<Session>> Session::create(const LoadedModel& model, CPara
     return invalid("n_ctx {} must be 1 to {}, the context length of the model", cparams.n_ctx, model.info().n_ctx_train);
   if (cparams.max_seqs == 0) return invalid("max_seqs must be at least 1");
   if (cache_capacity == 0) return invalid("the graph cache needs room for at least one graph");
-  return std::unique_ptr<Session>(new Session(model, cparams, cache_capacity));
+  return catch_out_of_memory([&]() -> Result<std::unique_ptr<Session>> {
+    return std::unique_ptr<Session>(new Session(model, cparams, cache_capacity));
+  });
 }
 
 Status Session::check(std::span<const SeqChunk> chunks) const {
@@ -97,7 +101,7 @@ Result<CompiledGraph*> Session::graph_for(const GraphParams& params) {
 
 Result<Logits> Session::forward(std::span<const SeqChunk> chunks, const StopCheck* should_stop) {
   MINFER_TRY(check(chunks));
-  Result<Logits> logits = run_step(chunks, should_stop);
+  Result<Logits> logits = catch_out_of_memory([&] { return run_step(chunks, should_stop); });
   // The caller may now destroy the session or go on with other inputs: nothing of a failed step may still be under way.
   if (!logits.ok())
     for (Device* device : model_.devices()) (void)device->sync();
@@ -135,6 +139,7 @@ Result<Logits> Session::run_step(std::span<const SeqChunk> chunks, const StopChe
   } else {
     for (Device* device : model_.devices()) MINFER_TRY(device->sync());
   }
+  MINFER_TRY(model_.check_sources());
   for (const SeqChunk& chunk : chunks) blocks_.advance(chunk.seq, static_cast<uint32_t>(chunk.tokens.size()));
   last_ = compiled;
   return logits;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/out_of_memory.hpp"
 #include "base/utf8.hpp"
 #include "gguf/reader.hpp"
 #include "gguf/split_files.hpp"
@@ -101,7 +102,16 @@ void ModelFile::drop_pages(std::span<const std::byte> bytes) const {
   if (part != parts_.end()) part->drop_pages(static_cast<uint64_t>(bytes.data() - part->bytes().data()), bytes.size());
 }
 
+Status ModelFile::check_unchanged() const {
+  for (const FileMapping& part : parts_) MINFER_TRY(part.check_unchanged());
+  return {};
+}
+
 Result<ModelFile> open_model_file(const fs::path& path) {
+  return catch_out_of_memory([&] { return ModelFile::open_parts(path); });
+}
+
+Result<ModelFile> ModelFile::open_parts(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return directory_error(path);
 

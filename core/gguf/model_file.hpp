@@ -28,8 +28,12 @@ class ModelFile {
   // Forgets the pages of `bytes`, a tensor's data or a part of it, once it was copied elsewhere. See FileMapping.
   void drop_pages(std::span<const std::byte> bytes) const;
 
+  // An error when a part is no longer as long as it was when it was opened: what was read since may be wrong. See FileMapping.
+  Status check_unchanged() const;
+
  private:
   friend Result<ModelFile> open_model_file(const std::filesystem::path& path);
+  static Result<ModelFile> open_parts(const std::filesystem::path& path);
 
   std::vector<FileMapping> parts_;
   Metadata metadata_;

@@ -1,9 +1,13 @@
 // Errors across the boundary, both ways. Codes have the same numbers on both sides.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "minfer/abi/base.h"
 
 namespace minfer::plugin {
@@ -23,7 +27,7 @@ struct AbiError {
     error.text[sizeof error.text - 1] = 0;
     const bool known = code >= MI_INVALID_ARGUMENT && code <= MI_IO;
     const std::string_view said = error.text[0] ? std::string_view(error.text) : "failed without a text";
-    return make_error(known ? static_cast<ErrorCode>(code) : ErrorCode::kInternal, "{}: {}", who, said);
+    return make_error(known ? static_cast<ErrorCode>(code) : ErrorCode::kInternal, "{}: {}", who, one_line(said));
   }
 };
 
@@ -45,6 +49,8 @@ template <class Body>
 int32_t host_call(mi_error* out, Body&& body) noexcept {
   try {
     return answer(body(), out);
+  } catch (const std::bad_alloc&) {
+    return answer(Error{ErrorCode::kOutOfMemory, "out of memory"}, out);
   } catch (const std::exception& e) {
     return answer(Error{ErrorCode::kInternal, e.what()}, out);
   } catch (...) {

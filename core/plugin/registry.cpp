@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
 #include "plugin/device_proxy.hpp"
 #include "plugin/loader.hpp"
 
@@ -92,7 +93,11 @@ Result<std::unique_ptr<ModelArchitecture>> Registry::open_model(const MetadataSo
     }
   }
   if (best) return create_model(best, metadata);
-  return not_installed(name_request(Kind::kArchitecture, wanted, "the model file's general.architecture"));
+  const NameRequest request = name_request(Kind::kArchitecture, wanted, {});
+  std::string available;
+  for (const std::string& known : request.available) available += (available.empty() ? "" : ", ") + known;
+  return not_found("general.architecture is {}: no installed plugin serves it (available here: {})", quote(wanted),
+                   available.empty() ? "none" : available);
 }
 
 Record Registry::probe(const Candidate& candidate) const {

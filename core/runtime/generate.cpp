@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/out_of_memory.hpp"
 #include "sample/stop_matcher.hpp"
 #include "text/utf8_stream.hpp"
 
@@ -90,7 +91,9 @@ Result<Logits> prefill(Session& session, SeqId seq, std::span<const int32_t> tok
   return logits;
 }
 
-Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+namespace {
+
+Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
                                 const GenerateOptions& options, const GenerateCallbacks& callbacks) {
   if (prompt.empty()) return invalid("the prompt is empty");
   if (options.n_predict < -1) return invalid("n_predict {} must be -1 (until the context is full), 0 or more", options.n_predict);
@@ -164,6 +167,13 @@ Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, co
   if (stream.flush() && result.finish != FinishReason::kCancelled) result.finish = FinishReason::kStopString;
   result.decode_s = seconds_since(decode_start);
   return result;
+}
+
+}  // namespace
+
+Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                                const GenerateOptions& options, const GenerateCallbacks& callbacks) {
+  return catch_out_of_memory([&] { return run_loop(session, tokenizer, prompt, options, callbacks); });
 }
 
 }  // namespace minfer

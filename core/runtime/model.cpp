@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/out_of_memory.hpp"
 #include "runtime/gguf_metadata.hpp"
 
 namespace minfer {
@@ -16,28 +17,28 @@ Status check_vocabulary(const Tokenizer& tokenizer, const ModelInfo& info) {
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
-  MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
-  std::unique_ptr<Model> model(new Model(std::move(file)));
-  const std::string name = options.path.string();
-  const gguf::Metadata& metadata = model->file_.metadata();
+  return catch_out_of_memory([&]() -> Result<std::unique_ptr<Model>> {
+    MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
+    std::unique_ptr<Model> model(new Model(std::move(file)));
+    const std::string name = options.path.string();
+    if (Status read = model->read_file(options, registry); !read.ok()) return read.error().in(name);
+    MINFER_TRY(model->open_backends(options, registry, notice));
+    if (Status imported = model->import_weights(options, notice); !imported.ok()) return imported.error().in(name);
+    return model;
+  });
+}
 
-  const GgufMetadata source(model->file_);
-  auto architecture = registry.open_model(source, options.architecture, options.architecture_where);
-  if (!architecture.ok()) return architecture.error().in(name);
-  model->architecture_ = std::move(*architecture);
-
-  auto vocabulary = read_vocabulary(metadata);
-  if (!vocabulary.ok()) return vocabulary.error().in(name);
-  auto tokenizer = Tokenizer::create(*vocabulary);
-  if (!tokenizer.ok()) return tokenizer.error().in(name);
-  model->tokenizer_.emplace(std::move(*tokenizer));
-  if (Status fits = check_vocabulary(*model->tokenizer_, model->info()); !fits.ok()) return fits.error().in(name);
-  MINFER_ASSIGN(model->chat_template_, gguf::or_default(metadata.string("tokenizer.chat_template"), std::string_view()));
-  MINFER_ASSIGN(model->general_name_, gguf::or_default(metadata.string("general.name"), std::string_view()));
-
-  MINFER_TRY(model->open_backends(options, registry, notice));
-  if (Status imported = model->import_weights(options, notice); !imported.ok()) return imported.error().in(name);
-  return model;
+Status Model::read_file(const ModelOptions& options, plugin::Registry& registry) {
+  const gguf::Metadata& metadata = file_.metadata();
+  const GgufMetadata source(file_);
+  MINFER_ASSIGN(architecture_, registry.open_model(source, options.architecture, options.architecture_where));
+  MINFER_ASSIGN(const VocabularySource vocabulary, read_vocabulary(metadata));
+  MINFER_ASSIGN(Tokenizer tokenizer, Tokenizer::create(vocabulary));
+  tokenizer_.emplace(std::move(tokenizer));
+  MINFER_TRY(check_vocabulary(*tokenizer_, info()));
+  MINFER_ASSIGN(chat_template_, gguf::or_default(metadata.string("tokenizer.chat_template"), std::string_view()));
+  MINFER_ASSIGN(general_name_, gguf::or_default(metadata.string("general.name"), std::string_view()));
+  return {};
 }
 
 Status Model::open_backends(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
@@ -104,8 +105,15 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
     weight_bytes_ += tensor->bytes.size();
     n_parameters_ += weight.shape.elements();
   }
-  const auto source_done = [&](uint32_t id) { file_.drop_pages(data[id]); };
+  size_t n_copied = 0;
+  const auto source_done = [&](uint32_t id) {
+    ++n_copied;
+    file_.drop_pages(data[id]);
+  };
+  MINFER_TRY(file_.check_unchanged());  // else the system reports a page that is gone with a signal
   MINFER_ASSIGN(engine_, LoadedModel::load(*architecture_, devices_, std::move(placement), data, source_done));
+  MINFER_TRY(file_.check_unchanged());
+  if (n_copied < data.size()) engine_->watch_sources([this] { return file_.check_unchanged(); });
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/out_of_memory.hpp"
 #include "base/utf8.hpp"
 #include "text/bpe.hpp"
 #include "text/nfc.hpp"
@@ -48,6 +49,10 @@ TokenId Tokenizer::special_at(std::string_view text, size_t pos, const EncodeOpt
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const EncodeOptions& options, uint64_t* merge_steps) const {
+  return catch_out_of_memory([&] { return encode_text(text, options, merge_steps); });
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode_text(std::string_view text, const EncodeOptions& options, uint64_t* merge_steps) const {
   constexpr size_t kMaxBytes = (size_t{1} << 30) - 1;  // NFC at most triples it, positions in a piece have 32 bits
   if (text.size() > kMaxBytes) return invalid("the text has {} bytes; at most {} can be tokenized at once", text.size(), kMaxBytes);
   std::vector<TokenId> ids;

@@ -50,6 +50,7 @@ class Tokenizer {
 
  private:
   Tokenizer(Vocabulary vocabulary, const Pretokenizer& pretokenizer);
+  Result<std::vector<TokenId>> encode_text(std::string_view text, const EncodeOptions& options, uint64_t* merge_steps) const;
   TokenId special_at(std::string_view text, size_t pos, const EncodeOptions& options) const;
 
   Vocabulary vocabulary_;

@@ -15,15 +15,15 @@ void Failure::throw_if_set() const {
 void Workspace::reserve(unsigned n_threads, size_t own_bytes, size_t shared0_bytes, size_t shared1_bytes) {
   const size_t stride = (own_bytes + 4095) / 4096 * 4096;
   if (stride > own_stride_) {
-    own_ = PageMemory();
-    own_ = PageMemory(stride * n_threads);
+    PageMemory larger(stride * n_threads);  // may throw: plans made before keep what they have
+    own_ = std::move(larger);
     own_stride_ = stride;
   }
   const size_t wanted[2] = {shared0_bytes, shared1_bytes};
   for (int slot = 0; slot < 2; ++slot) {
     if (wanted[slot] <= shared_[slot].size()) continue;
-    shared_[slot] = PageMemory();
-    shared_[slot] = PageMemory(wanted[slot]);
+    PageMemory larger(wanted[slot]);
+    shared_[slot] = std::move(larger);
   }
 }
 

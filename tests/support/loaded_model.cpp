@@ -7,14 +7,14 @@
 
 namespace minfer::test {
 
-namespace {
-
-std::unique_ptr<plugin::Registry> make_registry() {
+std::unique_ptr<plugin::Registry> build_tree_plugins() {
   plugin::SearchPaths search;
   search.exe_dir = build_dir() / "bin";
   search.dirs = {build_dir() / "tests/plugins/remote"};  // where it is not built it is not found
   return std::make_unique<plugin::Registry>(plugin::discover(search), plugin::LogSink());
 }
+
+namespace {
 
 ModelOptions model_options(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format) {
   ModelOptions options;
@@ -36,7 +36,7 @@ BackendSpec backend(std::string name, int gpu_layers, plugin::Options options, b
 }
 
 ModelOnBackends::ModelOnBackends(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format)
-    : registry_(make_registry()), kv_format_(kv_format) {
+    : registry_(build_tree_plugins()), kv_format_(kv_format) {
   auto model = Model::load(model_options(file, std::move(backends), kv_format), *registry_,
                            [&](std::string_view line) { notices_.emplace_back(line); });
   if (!model.ok()) FAIL(model.error().text);
@@ -44,15 +44,26 @@ ModelOnBackends::ModelOnBackends(const std::filesystem::path& file, std::vector<
 }
 
 std::string ModelOnBackends::refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends) {
-  const auto registry = make_registry();
+  const auto registry = build_tree_plugins();
   const auto model = Model::load(model_options(file, std::move(backends), KvFormat::kF16), *registry, [](std::string_view) {});
   if (model.ok()) FAIL("the model was loaded");
   return model.error().text;
 }
 
-ModelOnCpu::ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options)
-    : ModelOnBackends(file, {backend("cpu", -1, {{"threads", std::to_string(options.threads)}, {"isa", options.isa}})}, options.kv_format) {
+namespace {
+
+BackendSpec cpu_backend(const CpuOptions& options) {
+  return backend("cpu", -1, {{"threads", std::to_string(options.threads)}, {"isa", options.isa}});
 }
+
+}  // namespace
+
+ModelOptions load_options(const std::filesystem::path& file, const CpuOptions& options) {
+  return model_options(file, {cpu_backend(options)}, options.kv_format);
+}
+
+ModelOnCpu::ModelOnCpu(const std::filesystem::path& file, const CpuOptions& options)
+    : ModelOnBackends(file, {cpu_backend(options)}, options.kv_format) {}
 
 std::unique_ptr<Session> ModelOnBackends::session(uint32_t n_ctx, CParams cparams) const {
   cparams.n_ctx = std::min(n_ctx, model_->info().n_ctx_train);

@@ -17,6 +17,11 @@ struct CpuOptions {
   KvFormat kv_format = KvFormat::kF16;
 };
 
+// The plugins of bin/plugins and the one of tests/plugins/remote.
+std::unique_ptr<plugin::Registry> build_tree_plugins();
+// For tests that call Model::load themselves: the cpu alone.
+ModelOptions load_options(const std::filesystem::path& file, const CpuOptions& options);
+
 // One backend for ModelOnBackends. gpu_layers < 0: all that are left.
 BackendSpec backend(std::string name, int gpu_layers = -1, plugin::Options options = {}, bool strict = false);
 

@@ -1,10 +1,13 @@
 #include "base/file_mapping.hpp"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -89,4 +92,37 @@ TEST_CASE("base/file_mapping: dropped pages leave memory and read back the same"
   mapping->drop_pages(0, UINT64_MAX);  // cut at the end, the last partial page included
   CHECK(resident_kib(mapping->bytes().data()) == 0);
   CHECK(text_of(*mapping) == bytes);
+}
+
+TEST_CASE("base/file_mapping: a file that was shortened reads as zeros where it is gone and says so when asked") {
+  survive_shortened_files();
+  TempDir dir;
+  const auto path = dir.path() / "shrinks";
+  write_file(path, std::string(100000, 'x'));
+  auto opened = FileMapping::open(path);
+  REQUIRE(opened.ok());
+  const FileMapping mapping = std::move(*opened);
+  CHECK(mapping.check_unchanged().ok());
+  std::filesystem::resize_file(path, 10);
+  size_t x = 0, zero = 0;
+  for (const std::byte b : mapping.bytes()) x += b == std::byte{'x'}, zero += b == std::byte{0};
+  CHECK(x == 10);
+  CHECK(zero == 100000 - 10);
+  const Status status = mapping.check_unchanged();
+  REQUIRE_FALSE(status.ok());
+  CHECK_THAT(status.error().text, Catch::Contains("shrinks' had 100000 bytes when it was opened and has 10 now"));
+}
+
+TEST_CASE("base/file_mapping: a bus error of another origin still ends the process") {
+  CHECK(WTERMSIG([] {
+          int status = 0;
+          const pid_t child = fork();
+          if (child == 0) {
+            survive_shortened_files();
+            raise(SIGBUS);
+            _exit(0);
+          }
+          waitpid(child, &status, 0);
+          return status;
+        }()) == SIGBUS);
 }

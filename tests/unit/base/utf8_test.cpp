@@ -31,3 +31,10 @@ TEST_CASE("base/utf8: quoted text is one line of valid UTF-8 and says how much w
   CHECK(quote("0123456789a", 10) == "'0123456789'... (11 bytes)");
   CHECK(quote("aé", 2) == "'a'... (3 bytes)");  // no half character
 }
+
+TEST_CASE("base/utf8: a message with control characters and stray bytes becomes one line") {
+  CHECK(one_line("plain 'text' \\ \xC3\xB6") == "plain 'text' \\ \xC3\xB6");
+  CHECK(one_line("a\nb\r\tc\x1b[0m\x7f") == "a\\nb\\r\\tc\\x1b[0m\\x7f");
+  CHECK(one_line("\xFF\xC3") == "\\xff\\xc3");
+  CHECK(one_line("") == "");
+}
