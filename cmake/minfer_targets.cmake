@@ -15,6 +15,9 @@ if(MINFER_SANITIZE)
     target_compile_options(minfer_flags INTERFACE -Wno-maybe-uninitialized)  # false alarms in instrumented library code
   endif()
 endif()
+if(MINFER_BUILD_FUZZERS)
+  target_compile_options(minfer_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # minfer_add_library(NAME SOURCES a.cpp ... DEPS minfer_base ... PRIVATE_DEPS fmt::fmt ...)
 # A static library minfer_NAME whose headers are included as "NAME/header.hpp".

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <new>
+
+#include "base/file_mapping.hpp"
 
 namespace minfer::programs {
 namespace {
@@ -78,6 +82,19 @@ void append_wrapped(std::string& out, std::string column, const std::string& hel
 int fail(const Error& error, int code) {
   std::fprintf(stderr, "error: %s\n", error.text.c_str());
   return code;
+}
+
+int run_program(const std::function<int()>& body) {
+  std::signal(SIGPIPE, SIG_DFL);
+  survive_shortened_files();
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory\n", stderr);  // the stream of errors needs no memory
+  } catch (const std::exception& e) {
+    return fail(internal_error("{}", e.what()));
+  }
+  return kFailed;
 }
 
 std::string ParsedOptions::value(std::string_view name) const {

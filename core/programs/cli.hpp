@@ -2,6 +2,7 @@
 // Knows which options set which key of the configuration; knows no model and no backend.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ struct Option {
   std::string key;    // of the configuration, which it sets; may be empty
   std::string help;   // the default in words at its end
 };
+
+// The whole of a main function: sets up what concerns the process (a reader that has gone ends it without a word, a model file that is
+// shortened does not end it) and turns what was thrown into one line. Memory may run out anywhere.
+int run_program(const std::function<int()>& body);
 
 struct OptionGroup {
   std::string title;

@@ -1,5 +1,4 @@
 // minfer-bench: tokens per second of prompt processing (pp) and generation (tg) on synthetic tokens.
-#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -190,10 +189,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);
-  try {
-    return run({argv + 1, argv + argc});
-  } catch (const std::exception& e) {
-    return fail(internal_error("{}", e.what()));
-  }
+  return run_program([&] { return run({argv + 1, argv + argc}); });
 }

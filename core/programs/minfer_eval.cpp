@@ -1,5 +1,4 @@
 // minfer-eval: a model's tokenizer, logits, perplexity and chat template, one command each, in formats for scripts.
-#include <csignal>
 #include <cstdio>
 
 #include "programs/eval_commands.hpp"
@@ -110,10 +109,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);
-  try {
-    return run({argv + 1, argv + argc});
-  } catch (const std::exception& e) {
-    return fail(internal_error("{}", e.what()));
-  }
+  return run_program([&] { return run({argv + 1, argv + argc}); });
 }

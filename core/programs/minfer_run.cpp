@@ -141,8 +141,7 @@ Result<int> run_model(const RunArguments& run) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);  // a reader that has gone ends the run without a word
-  try {
+  return run_program([&]() -> int {
     int code = kFailed;
     const auto run = read_run_arguments({argv + 1, argv + argc}, &code);
     if (!run.ok()) return fail(run.error(), code);
@@ -152,7 +151,5 @@ int main(int argc, char** argv) {
     }
     const auto done = run_model(*run);
     return done.ok() ? *done : fail(done.error());
-  } catch (const std::exception& e) {
-    return fail(internal_error("{}", e.what()));
-  }
+  });
 }

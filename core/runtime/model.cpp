@@ -1,6 +1,7 @@
 #include "runtime/model.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/out_of_memory.hpp"
 #include "runtime/gguf_metadata.hpp"
@@ -90,11 +91,23 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
   return {};
 }
 
+// "types of the file: F32 = 0, IQ4_XS = 23": the engine knows them by number only.
+std::string Model::weight_types() const {
+  std::map<uint32_t, std::string_view> types;
+  for (const gguf::Tensor& tensor : file_.tensors()) types.emplace(static_cast<uint32_t>(tensor.type), gguf::type_name(tensor.type));
+  std::string out;
+  for (const auto& [id, name] : types) out += text("{}{} = {}", out.empty() ? "types of the file: " : ", ", name, id);
+  return out;
+}
+
 Status Model::import_weights(const ModelOptions& options, const Notice& notice) {
   CParams probe;
   probe.n_ctx = std::min(probe.n_ctx, info().n_ctx_train);
   probe.kv_format = options.kv_format;
-  MINFER_ASSIGN(Placement placement, place_model(*architecture_, devices_, layer_counts_, strict_, probe));
+  auto placed = place_model(*architecture_, devices_, layer_counts_, strict_, probe);
+  if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported)
+    return unsupported("{} ({})", placed.error().text, weight_types());
+  MINFER_ASSIGN(Placement placement, std::move(placed));
   for (const Fallback& fallback : placement.fallbacks) notice(describe(fallback, devices_));
 
   std::vector<std::span<const std::byte>> data;

@@ -37,7 +37,10 @@ Result<Perplexity> perplexity(Session& session, std::span<const int32_t> tokens,
         const uint32_t position = end - n_out + i;
         if (position + 1 >= n_ctx) continue;
         const auto row = logits.row(i);
-        chunk_nll += log_sum_exp(row) - static_cast<double>(row[static_cast<size_t>(chunk[position + 1])]);
+        const double nll = log_sum_exp(row) - static_cast<double>(row[static_cast<size_t>(chunk[position + 1])]);
+        if (!std::isfinite(nll))
+          return invalid("chunk {}, position {}: a logit is not finite: the model's weights or the text's activations overflow", c, position);
+        chunk_nll += nll;
       }
     }
     const uint32_t scored = n_ctx - 1 - first;

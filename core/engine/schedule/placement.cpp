@@ -107,8 +107,9 @@ class Placer {
       for (uint32_t d : order_from(wanted))
         if (chosen == kNone && supported_[{d, k}]) chosen = d;
       if (chosen == kNone)
-        return unsupported("{}: no listed backend supports {} with weight type {}", layer_text(node.layer), op_info(node.op).name,
-                           static_cast<uint32_t>(dtype));
+        return unsupported("{}: no listed backend supports {} with weight type {}{}", layer_text(node.layer), op_info(node.op).name,
+                           static_cast<uint32_t>(dtype),
+                           weight == kNone ? "" : text(" (tensor '{}')", architecture_.weights()[graph.values[weight].index].name));
       if (chosen != wanted) {
         const Fallback fallback{node.layer, node.op, dtype, wanted, chosen};
         if (wanted < strict_.size() && strict_[wanted]) return unsupported("{} (strict is set)", describe(fallback, devices_));

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cases/files/try_model.hpp"
+#include "runtime/perplexity.hpp"
 #include "support/malformed.hpp"
 
 using namespace minfer;
@@ -76,6 +77,17 @@ const std::vector<std::string> kLoads = {"base_ok", "version_2_ok", "other_int_t
 std::string stem(const std::string& file) { return file.substr(0, file.rfind('.')); }
 
 }  // namespace
+
+TEST_CASE("cases/files: the perplexity of a model with a broken weight is an error and no number") {
+  const TempDir dir;
+  write_file(dir.path() / "model.gguf", malformed_file("nan_block_scale.gguf").bytes);
+  const ModelOnCpu model(dir.path() / "model.gguf");
+  const auto session = model.session(16);
+  const std::vector<int32_t> tokens = {40, 41, 42, 43, 44, 45, 46, 47};
+  const auto result = perplexity(*session, tokens, 8, 8, {});
+  REQUIRE_FALSE(result.ok());
+  CHECK_THAT(result.error().text, Catch::Contains("position 4") && Catch::Contains("not finite"));
+}
 
 TEST_CASE("cases/files: every malformed model is refused by name or runs as its defect allows") {
   ModelTrier trier;
