@@ -78,9 +78,11 @@ unsigned usable_cpus() {
 }
 
 ThreadTeam::ThreadTeam(unsigned n_threads) : n_threads_(std::max(1u, n_threads)), may_spin_(n_threads_ <= usable_cpus()) {
-  // Signals belong to the host program's threads.
+  // Signals belong to the host program's threads; only those that a thread brings upon itself reach it, so that the program's handlers see
+  // them: a blocked one ends the process.
   sigset_t all, saved;
   sigfillset(&all);
+  for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, own);
   pthread_sigmask(SIG_SETMASK, &all, &saved);
   try {
     for (unsigned t = 1; t < n_threads_; ++t) helpers_.emplace_back([this, t] { helper_loop(t); });
