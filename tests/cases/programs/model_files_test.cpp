@@ -127,7 +127,7 @@ TEST_CASE("cases: hyper-parameters that cannot be are refused with key and value
   }
   FixtureModel scaled = abc_model();
   scaled.set("llama.rope.scaling.type", std::string("ya\nrn\x1b[31m"));
-  check_refused(FixtureRun(scaled).run({"ABC"}), {"llama.rope.scaling.type"});
+  check_refused(FixtureRun(scaled).run({"ABC"}), {"llama.rope.scaling.type", "\\x1b"});
 }
 
 TEST_CASE("cases: rows of odd widths give the right text in every simple weight type") {
