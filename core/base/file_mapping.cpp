@@ -78,7 +78,8 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     const uintptr_t end = range.end.load();
     if (address >= end || address < range.begin.load()) continue;
     const int saved = errno;
-    const bool mapped = mmap(reinterpret_cast<void*>(page), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+    const bool mapped =
+        mmap(reinterpret_cast<void*>(page), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
     errno = saved;
     if (mapped) return;
   }

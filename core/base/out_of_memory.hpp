@@ -14,7 +14,7 @@ template <class Body>
 auto catch_out_of_memory(Body&& body) -> decltype(body()) {
   try {
     return std::forward<Body>(body)();
-  } catch (const std::bad_alloc&) {  // also std::bad_array_new_length
+  } catch (const std::bad_alloc&) {     // also std::bad_array_new_length
   } catch (const std::length_error&) {  // a container that would exceed the address space
   }
   return Error{ErrorCode::kOutOfMemory, "out of memory"};  // short enough to need no allocation

@@ -32,9 +32,8 @@ Result<std::unique_ptr<Session>> Session::create(const LoadedModel& model, CPara
     return invalid("n_ctx {} must be 1 to {}, the context length of the model", cparams.n_ctx, model.info().n_ctx_train);
   if (cparams.max_seqs == 0) return invalid("max_seqs must be at least 1");
   if (cache_capacity == 0) return invalid("the graph cache needs room for at least one graph");
-  return catch_out_of_memory([&]() -> Result<std::unique_ptr<Session>> {
-    return std::unique_ptr<Session>(new Session(model, cparams, cache_capacity));
-  });
+  return catch_out_of_memory(
+      [&]() -> Result<std::unique_ptr<Session>> { return std::unique_ptr<Session>(new Session(model, cparams, cache_capacity)); });
 }
 
 Status Session::check(std::span<const SeqChunk> chunks) const {

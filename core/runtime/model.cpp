@@ -105,8 +105,7 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   probe.n_ctx = std::min(probe.n_ctx, info().n_ctx_train);
   probe.kv_format = options.kv_format;
   auto placed = place_model(*architecture_, devices_, layer_counts_, strict_, probe);
-  if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported)
-    return unsupported("{} ({})", placed.error().text, weight_types());
+  if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported) return unsupported("{} ({})", placed.error().text, weight_types());
   MINFER_ASSIGN(Placement placement, std::move(placed));
   for (const Fallback& fallback : placement.fallbacks) notice(describe(fallback, devices_));
 

@@ -39,7 +39,8 @@ Result<Perplexity> perplexity(Session& session, std::span<const int32_t> tokens,
         const auto row = logits.row(i);
         const double nll = log_sum_exp(row) - static_cast<double>(row[static_cast<size_t>(chunk[position + 1])]);
         if (!std::isfinite(nll))
-          return invalid("chunk {}, position {}: a logit is not finite: the model's weights or the text's activations overflow", c, position);
+          return invalid("chunk {}, position {}: a logit is not finite: the model's weights or the text's activations overflow", c,
+                         position);
         chunk_nll += nll;
       }
     }

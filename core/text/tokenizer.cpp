@@ -23,8 +23,7 @@ Result<Tokenizer> Tokenizer::create(const VocabularySource& source) {
     return invalid("tokenizer.ggml.pre is missing, expected one of: {}; convert the model again with a newer converter",
                    pretokenizer_names());
   const Pretokenizer* pretokenizer = find_pretokenizer(source.pre);
-  if (!pretokenizer)
-    return unsupported("tokenizer.ggml.pre is {}; known pre-tokenizers: {}", quote(source.pre), pretokenizer_names());
+  if (!pretokenizer) return unsupported("tokenizer.ggml.pre is {}; known pre-tokenizers: {}", quote(source.pre), pretokenizer_names());
   return Tokenizer(std::move(vocabulary), *pretokenizer);
 }
 
@@ -106,8 +105,6 @@ void Tokenizer::add_bos(std::vector<TokenId>& ids) const {
   ids.insert(ids.begin(), *vocabulary_.bos());
 }
 
-bool Tokenizer::is_end_of_generation(TokenId id) const {
-  return std::ranges::binary_search(vocabulary_.end_of_generation(), id);
-}
+bool Tokenizer::is_end_of_generation(TokenId id) const { return std::ranges::binary_search(vocabulary_.end_of_generation(), id); }
 
 }  // namespace minfer

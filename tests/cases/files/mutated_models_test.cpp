@@ -18,11 +18,26 @@ constexpr size_t kHeaderBytes = 6629;  // of base_ok.gguf: all but the tensor da
 // Offsets just behind each of these texts: where the type and the value of a key, or the shape of a tensor, lie.
 std::vector<size_t> field_offsets(const std::string& base) {
   std::vector<size_t> offsets;
-  for (const char* text : {"general.architecture", "llama.block_count", "llama.context_length", "llama.embedding_length",
-                           "llama.feed_forward_length", "llama.attention.head_count", "llama.attention.head_count_kv",
-                           "llama.attention.layer_norm_rms_epsilon", "tokenizer.ggml.model", "tokenizer.ggml.pre",
-                           "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges", "token_id", "token_embd.weight",
-                           "attn_norm.weight", "attn_q.weight", "attn_k.weight", "ffn_down.weight", "output_norm.weight"})
+  for (const char* text : {"general.architecture",
+                           "llama.block_count",
+                           "llama.context_length",
+                           "llama.embedding_length",
+                           "llama.feed_forward_length",
+                           "llama.attention.head_count",
+                           "llama.attention.head_count_kv",
+                           "llama.attention.layer_norm_rms_epsilon",
+                           "tokenizer.ggml.model",
+                           "tokenizer.ggml.pre",
+                           "tokenizer.ggml.tokens",
+                           "tokenizer.ggml.token_type",
+                           "tokenizer.ggml.merges",
+                           "token_id",
+                           "token_embd.weight",
+                           "attn_norm.weight",
+                           "attn_q.weight",
+                           "attn_k.weight",
+                           "ffn_down.weight",
+                           "output_norm.weight"})
     if (const size_t at = base.find(text); at != std::string::npos) offsets.push_back(at + std::string_view(text).size());
   return offsets;
 }
@@ -57,8 +72,26 @@ class Damage {
   }
   // Numbers that lengths, counts, ids and halves are most likely to go wrong at.
   void put_number(std::string& bytes, size_t at) {
-    static constexpr uint64_t kNumbers[] = {0, 1, 2, 3, 7, 31, 33, 0xFF, 0x7C00, 0x7E00, 0xFFFF, 0x7F800000, 0x7FC00000, 0x7FFFFFFF,
-                                            0x80000000, 0xFFFFFFFF, uint64_t{1} << 40, uint64_t{1} << 60, UINT64_MAX, UINT64_MAX - 7};
+    static constexpr uint64_t kNumbers[] = {0,
+                                            1,
+                                            2,
+                                            3,
+                                            7,
+                                            31,
+                                            33,
+                                            0xFF,
+                                            0x7C00,
+                                            0x7E00,
+                                            0xFFFF,
+                                            0x7F800000,
+                                            0x7FC00000,
+                                            0x7FFFFFFF,
+                                            0x80000000,
+                                            0xFFFFFFFF,
+                                            uint64_t{1} << 40,
+                                            uint64_t{1} << 60,
+                                            UINT64_MAX,
+                                            UINT64_MAX - 7};
     const uint64_t value = kNumbers[below(std::size(kNumbers))];
     const size_t size = size_t{1} << (1 + below(3));
     if (at + size <= bytes.size()) bytes.replace(at, size, reinterpret_cast<const char*>(&value), size);
@@ -79,7 +112,8 @@ TEST_CASE("cases/files: two thousand damaged models end in one line or in text")
   for (int round = 0; round < 2000; ++round) {
     const Outcome outcome = trier.try_bytes(damage(base, fields), 3, 2);
     ++ended[outcome.ended];
-    const bool one_line = std::none_of(outcome.error.begin(), outcome.error.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    const bool one_line =
+        std::none_of(outcome.error.begin(), outcome.error.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
     if (!one_line || outcome.error.size() > 1000 || outcome.error.empty() != (outcome.ended == Ended::kDone))
       FAIL_CHECK("round " << round << ": " << outcome.error);
   }

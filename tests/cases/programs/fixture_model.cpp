@@ -62,7 +62,9 @@ void append_block(const float* x, Storage storage, std::string& out) {
   const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
   const float extreme = -low > high ? low : high;
   const int top = (1 << bits) - 1, zero = 1 << (bits - 1);
-  const uint16_t d = half(offset ? (high - low) / static_cast<float>(top) : bits == 8 ? extreme / 127 : extreme / -static_cast<float>(zero));
+  const uint16_t d = half(offset      ? (high - low) / static_cast<float>(top)
+                          : bits == 8 ? extreme / 127
+                                      : extreme / -static_cast<float>(zero));
   const float step = from_half(d), base = offset ? from_half(half(low)) : 0;
   out += GgufWriter::raw(d);
   if (offset) out += GgufWriter::raw(half(low));
@@ -116,9 +118,7 @@ FixtureModel::Tensor& FixtureModel::tensor(std::string_view name) {
   return *found;
 }
 
-void FixtureModel::drop_tensor(std::string_view name) {
-  tensors_.erase(tensors_.begin() + (&tensor(name) - tensors_.data()));
-}
+void FixtureModel::drop_tensor(std::string_view name) { tensors_.erase(tensors_.begin() + (&tensor(name) - tensors_.data())); }
 
 void FixtureModel::set_key(const std::string& key, std::function<void(GgufWriter&)> write) {
   const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const auto& entry) { return entry.first == key; });
@@ -163,8 +163,8 @@ FixtureModel base_model(const std::string& arch, uint64_t n_embd, uint64_t n_hea
   model.set("tokenizer.ggml.eos_token_id", kEos);
 
   for (int b = 0; b < 256; ++b) model.tokens.emplace_back(1, static_cast<char>(b));
-  for (const char* text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "ab", "\xF0\x9F", "\x98\x8A", "DEF", "HI", "?\n", "{\"", "\xE0\xA6\x95",
-                           "<unused0>", "<tool_call>", " th", "\n\n", "llo"})
+  for (const char* text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "ab", "\xF0\x9F", "\x98\x8A", "DEF", "HI", "?\n", "{\"",
+                           "\xE0\xA6\x95", "<unused0>", "<tool_call>", " th", "\n\n", "llo"})
     model.tokens.emplace_back(text);
   model.token_types.assign(kVocab, 1);
   for (const uint32_t control : {256, 257, 258}) model.token_types[control] = 3;

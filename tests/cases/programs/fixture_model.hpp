@@ -14,11 +14,11 @@
 namespace minfer::test {
 
 // Vocabulary: 0 to 255 the bytes, then these; the one merge is "a b".
-inline constexpr uint32_t kBos = 256;       // <|endoftext|>; 257 <|im_start|>
-inline constexpr uint32_t kEos = 258;       // <|im_end|>
-inline constexpr uint32_t kDef = 262;       // "DEF"; 259 "ab", 260 F0 9F, 261 98 8A
-inline constexpr uint32_t kHi = 263;        // "HI"
-inline constexpr uint32_t kLlo = 271;       // "llo"; 264 "?\n", 265 '{"', 266 E0 A6 95, 267 <unused0>, 268 <tool_call>, 269 " th", 270 "\n\n"
+inline constexpr uint32_t kBos = 256;  // <|endoftext|>; 257 <|im_start|>
+inline constexpr uint32_t kEos = 258;  // <|im_end|>
+inline constexpr uint32_t kDef = 262;  // "DEF"; 259 "ab", 260 F0 9F, 261 98 8A
+inline constexpr uint32_t kHi = 263;   // "HI"
+inline constexpr uint32_t kLlo = 271;  // "llo"; 264 "?\n", 265 '{"', 266 E0 A6 95, 267 <unused0>, 268 <tool_call>, 269 " th", 270 "\n\n"
 inline constexpr uint32_t kVocab = 272;
 
 enum class Storage { kF32, kF16, kBf16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1 };

@@ -31,8 +31,12 @@ TEST_CASE("cases: lengths and counts beyond the end of a small file are refused 
       {"a key of 2^32 - 1 bytes", "GGUF" + u32(3) + u64(0) + u64(1) + u64(0xFFFFFFFF), {"key count", "offset 16", "only 8 bytes"}},
       {"500 million keys", "GGUF" + u32(3) + u64(0) + u64(0x1DCD6500), {"key count", "offset 16", "500000000"}},
       {"2^62 tensors", "GGUF" + u32(3) + u64(uint64_t{1} << 62) + u64(0), {"tensor count", "offset 8", "4611686018427387904"}},
-      {"an array of 2^60 values", "GGUF" + u32(3) + u64(0) + u64(1) + u64(1) + "a" + u32(9) + u32(4) + u64(uint64_t{1} << 60), {"'a'", "1152921504606846976"}},
-      {"100000 nested arrays", "GGUF" + u32(3) + u64(0) + u64(1) + u64(1) + "a" + u32(9) + deep + u32(4) + u64(1) + u32(0), {"'a'", "array"}},
+      {"an array of 2^60 values",
+       "GGUF" + u32(3) + u64(0) + u64(1) + u64(1) + "a" + u32(9) + u32(4) + u64(uint64_t{1} << 60),
+       {"'a'", "1152921504606846976"}},
+      {"100000 nested arrays",
+       "GGUF" + u32(3) + u64(0) + u64(1) + u64(1) + "a" + u32(9) + deep + u32(4) + u64(1) + u32(0),
+       {"'a'", "array"}},
       {"big-endian", "GGUF" + std::string("\0\0\0\3\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1", 20) + std::string(64, '\0'), {"byte order"}},
   };
   for (const auto& file : files) {
@@ -58,9 +62,13 @@ TEST_CASE("cases: a tensor type that nothing computes is refused with tensor and
   const size_t record = bytes.find(GgufWriter::raw_string(name));
   REQUIRE(record != std::string::npos);
   const size_t type = record + 8 + name.size() + 4 + 16;  // length, name, n_dims, two dims
-  for (const auto& [id, words] : std::vector<std::pair<uint32_t, std::vector<std::string>>>{
-           {4, {"Q4_2", "id 4"}}, {5, {"Q4_3", "id 5"}}, {31, {"Q4_0_4_4", "id 31"}}, {36, {"IQ4_NL_4_4", "id 36"}},
-           {23, {"IQ4_XS"}}, {39, {"MXFP4"}}, {4242, {"type id 4242"}}}) {
+  for (const auto& [id, words] : std::vector<std::pair<uint32_t, std::vector<std::string>>>{{4, {"Q4_2", "id 4"}},
+                                                                                            {5, {"Q4_3", "id 5"}},
+                                                                                            {31, {"Q4_0_4_4", "id 31"}},
+                                                                                            {36, {"IQ4_NL_4_4", "id 36"}},
+                                                                                            {23, {"IQ4_XS"}},
+                                                                                            {39, {"MXFP4"}},
+                                                                                            {4242, {"type id 4242"}}}) {
     INFO(id);
     bytes.replace(type, 4, u32(id));  // it is the last tensor: a type that needs fewer bytes leaves some behind
     write_file(run.path(), bytes);
@@ -82,7 +90,8 @@ TEST_CASE("cases: every alignment of the format gives the same text") {
   signed_key.alignment = 64;
   signed_key.set("general.alignment", int32_t{64});
   CHECK(text_of(signed_key) == kAbcText);
-  for (const auto& [value, word] : std::vector<std::pair<uint32_t, std::string>>{{0, "is 0"}, {3, "is 3"}, {48, "is 48"}, {0x80000000, "is 2147483648"}}) {
+  for (const auto& [value, word] :
+       std::vector<std::pair<uint32_t, std::string>>{{0, "is 0"}, {3, "is 3"}, {48, "is 48"}, {0x80000000, "is 2147483648"}}) {
     FixtureModel model = abc_model();
     model.set("general.alignment", value);
     check_refused(FixtureRun(model).run({"ABC"}), {"'general.alignment'", word});
@@ -132,7 +141,8 @@ TEST_CASE("cases: hyper-parameters that cannot be are refused with key and value
 
 TEST_CASE("cases: rows of odd widths give the right text in every simple weight type") {
   for (const uint64_t width : {288, 352, 416, 544, 608}) {
-    for (const Storage storage : {Storage::kF32, Storage::kF16, Storage::kBf16, Storage::kQ8_0, Storage::kQ4_0, Storage::kQ4_1, Storage::kQ5_0, Storage::kQ5_1}) {
+    for (const Storage storage :
+         {Storage::kF32, Storage::kF16, Storage::kBf16, Storage::kQ8_0, Storage::kQ4_0, Storage::kQ4_1, Storage::kQ5_0, Storage::kQ5_1}) {
       INFO(width << " " << storage_name(storage));
       FixtureModel model = abc_model("llama", width);
       model.tensor("output.weight").storage = storage;

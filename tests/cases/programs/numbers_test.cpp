@@ -25,7 +25,8 @@ TEST_CASE("cases: a pattern is copied at any position, batch size and thread cou
     const FixtureRun run(copy8_model(arch));
     CHECK(run.greedy({"-n", "24", "cdefghij"}) == "cdefghijcdefghijcdefghij");
     const std::string far = std::string(700, 'z') + "cdefghij";
-    for (const char* batch : {"1", "7", "64", "512"}) CHECK(run.greedy({"--n-batch", batch, "-n", "24", far}) == "cdefghijcdefghijcdefghij");
+    for (const char* batch : {"1", "7", "64", "512"})
+      CHECK(run.greedy({"--n-batch", batch, "-n", "24", far}) == "cdefghijcdefghijcdefghij");
     CHECK(run.greedy({"-t", "3", "--kv-format", "q8_0", "-n", "16", far}) == "cdefghijcdefghij");
   }
 }
@@ -51,8 +52,8 @@ TEST_CASE("cases: more threads than CPUs give the same text and no standstill") 
   const FixtureRun run(copy8_model("llama"));
   const auto timed = [&](const std::string& threads) {
     const auto start = std::chrono::steady_clock::now();
-    const auto result = run_process({"taskset", "-c", "0", program("minfer-run"), "-m", run.path().string(), "-q", "--greedy", "--repeat-penalty", "1",
-                                     "-t", threads, "-n", "64", "cdefghij"});
+    const auto result = run_process({"taskset", "-c", "0", program("minfer-run"), "-m", run.path().string(), "-q", "--greedy",
+                                     "--repeat-penalty", "1", "-t", threads, "-n", "64", "cdefghij"});
     CHECK(result.exit_code == 0);
     CHECK(result.out.size() == 64);
     CHECK(result.out.substr(0, 16) == "cdefghijcdefghij");

@@ -10,7 +10,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-ProcessResult run_with(const FixtureRun& run, std::string_view yaml, std::vector<std::string> arguments, const std::vector<std::string>& env = {}) {
+ProcessResult run_with(const FixtureRun& run, std::string_view yaml, std::vector<std::string> arguments,
+                       const std::vector<std::string>& env = {}) {
   const auto config = run.folder() / "c.yaml";
   write_file(config, yaml);
   arguments.insert(arguments.begin(), {program("minfer-run"), "--config", config.string(), "-q"});
@@ -34,7 +35,9 @@ TEST_CASE("cases: a configuration with CRLF is the same as one with LF") {
   const FixtureRun run(abc_model());
   for (const char* end : {"\n", "\r\n"}) {
     const std::string e = end;
-    CHECK(run_with(run, "model: model.gguf" + e + "sampling:" + e + "  temperature: 0" + e + "generation: {n_predict: 2}" + e, {"ABC"}).out == "DEFG");
+    CHECK(
+        run_with(run, "model: model.gguf" + e + "sampling:" + e + "  temperature: 0" + e + "generation: {n_predict: 2}" + e, {"ABC"}).out ==
+        "DEFG");
   }
 }
 
@@ -99,7 +102,8 @@ TEST_CASE("cases: a locale with decimal commas changes nothing") {
   const FixtureRun run(two_letters());
   const std::string yaml = "model: model.gguf\nsampling: {temperature: 0.8, repeat_penalty: 1.0}\ngeneration: {n_predict: 64}\n";
   // The preloaded library asks for the locale of the environment, as some driver or plugin of a user may.
-  const std::vector<std::string> german = {"LC_ALL=de_DE.UTF-8", "LOCPATH=" + locales.path().string(), "LD_PRELOAD=" MINFER_TEST_SETLOCALE_LIBRARY};
+  const std::vector<std::string> german = {"LC_ALL=de_DE.UTF-8", "LOCPATH=" + locales.path().string(),
+                                           "LD_PRELOAD=" MINFER_TEST_SETLOCALE_LIBRARY};
   const auto here = run_with(run, yaml, {"--json", "X"}, {"LC_ALL=C"});
   const auto there = run_with(run, yaml, {"--json", "X"}, german);
   REQUIRE(here.exit_code == 0);
@@ -109,7 +113,8 @@ TEST_CASE("cases: a locale with decimal commas changes nothing") {
   CHECK_THAT(a["text"].get<std::string>(), Contains("A") && Contains("B"));  // at a temperature of 0 there is no B
   CHECK(b["decode_ts"].is_number_float());
   CHECK(run_with(run, yaml, {"--temp", "0", "X"}, german).out == std::string(64, 'A'));
-  const auto eval = run_process({program("minfer-eval"), "logits", "-m", run.path().string(), "-t", "1", "--ids", "88", "--top", "2"}, {}, german);
+  const auto eval =
+      run_process({program("minfer-eval"), "logits", "-m", run.path().string(), "-t", "1", "--ids", "88", "--top", "2"}, {}, german);
   INFO(eval.err);
   REQUIRE(eval.exit_code == 0);
   CHECK(nlohmann::json::parse(eval.out)["rows"][0]["top"][1][1] == 1.625);
