@@ -304,5 +304,5 @@ TEST_CASE("arch/qwen2: another architecture is not taken for qwen2") {
   metadata.values["general.architecture"] = std::string("frobnicate");
   const auto model = open_model(metadata);
   REQUIRE_FALSE(model.ok());
-  CHECK_THAT(model.error().text, Contains("architecture 'frobnicate'") && Contains("qwen2"));
+  CHECK_THAT(model.error().text, Contains("'frobnicate'") && Contains("qwen2"));
 }
