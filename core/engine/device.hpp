@@ -60,6 +60,18 @@ struct KvRegionBytes {
 
 struct KvRowCopy {
   uint32_t src_block, src_row, dst_block, dst_row, n_rows;
+  friend bool operator==(const KvRowCopy&, const KvRowCopy&) = default;
+};
+
+struct KvRows {
+  uint32_t block, first_row, n_rows;
+};
+
+// How the keys of a layer were rotated when they were stored, and by how many positions they are to be turned on.
+struct KvRotation {
+  OpAttrs rope;                   // of the Rope node of K
+  uint32_t freq_factors = kNone;  // weight id
+  int32_t delta = 0;
 };
 
 struct KvLayer {
@@ -109,6 +121,9 @@ class Device {
   virtual Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) = 0;
   virtual Result<KvRegionBytes> kv_region_bytes(const KvLayout& layout) = 0;
   virtual Status kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) = 0;
+  // weights: the set imported on this device. check_only: nothing is written, the status says whether it would succeed.
+  virtual Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                           bool check_only) = 0;
   virtual Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) = 0;
   virtual Status sync() = 0;
 };

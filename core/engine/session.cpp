@@ -1,6 +1,7 @@
 #include "engine/session.hpp"
 
 #include "base/out_of_memory.hpp"
+#include "engine/memory/k_rotation.hpp"
 
 namespace minfer {
 namespace {
@@ -142,6 +143,31 @@ Result<Logits> Session::run_step(std::span<const SeqChunk> chunks, const StopChe
   for (const SeqChunk& chunk : chunks) blocks_.advance(chunk.seq, static_cast<uint32_t>(chunk.tokens.size()));
   last_ = compiled;
   return logits;
+}
+
+Status Session::find_rotations() {
+  if (!rotations_.empty()) return {};
+  // One row, no output: the smallest graph that stores K in every layer.
+  MINFER_ASSIGN(const Graph graph, model_.build(make_graph_params(1, 0, cparams_)));
+  MINFER_ASSIGN(const auto found, find_k_rotations(graph, model_.info().n_layers, model_.placement()));
+  for (uint32_t layer = 0; layer < found.size(); ++layer)
+    rotations_.push_back({found[layer], model_.weights(model_.placement().kv_device[layer])});
+  return {};
+}
+
+Status Session::remove(SeqId seq, uint32_t first, uint32_t count) {
+  MINFER_ASSIGN(const KvRemoval removal, blocks_.plan_removal(seq, first, count));
+  if (count == 0) return {};
+  if (removal.moves.empty()) return blocks_.rollback(seq, first);
+  const std::string what = text("sequence {}: removal of positions {} to {}", seq, first, first + count - 1);
+  if (Status found = find_rotations(); !found.ok()) return found.error().in(what);
+  if (Status checked = kv_.check_removal(removal, rotations_); !checked.ok()) return checked.error().in(what);
+  if (Status moved = kv_.move_rows(removal, rotations_); !moved.ok()) {
+    MINFER_TRY(blocks_.rollback(seq, first));
+    return moved.error().in(text("{} failed half-way, {} positions are left", what, first));
+  }
+  blocks_.commit(removal);
+  return {};
 }
 
 SessionStats Session::stats() const {

@@ -51,7 +51,18 @@ class Session {
 
   uint32_t cursor(SeqId seq) const { return blocks_.cursor(seq); }
   Status rollback(SeqId seq, uint32_t n_positions) { return blocks_.rollback(seq, n_positions); }
+  // Takes positions [first, first + count) out of a sequence: the rows above slide down, their keys turned by -count, so that the sequence
+  // holds cursor - count positions. Removing the tail is a rollback, exact to the bit; otherwise the rows that moved keep what they
+  // learnt from the removed ones, and their keys are rounded once more: logits afterwards are near those of a fresh prefill, not
+  // equal to them. Sequences that share blocks are not touched. Refuses, changing nothing, what lies beyond the cursor, a model whose
+  // positions are not rotations alone, a backend that cannot turn keys, and a demand for KV blocks that are not free. A device that
+  // fails in the middle of the move leaves the sequence with positions 0..first-1.
+  Status remove(SeqId seq, uint32_t first, uint32_t count);
   Status share_prefix(SeqId src, SeqId dst, uint32_t n_positions) { return blocks_.share_prefix(src, dst, n_positions); }
+
+  // The KV memory and its tables as they stand, for those who look at rows.
+  const KvStore& kv() const { return kv_; }
+  const KvBlocks& blocks() const { return blocks_; }
 
   const CParams& cparams() const { return cparams_; }
   const LoadedModel& model() const { return model_; }
@@ -68,6 +79,7 @@ class Session {
 
   Status check(std::span<const SeqChunk> chunks) const;
   void fill_inputs(std::span<const SeqChunk> chunks);
+  Status find_rotations();
   Result<CompiledGraph*> graph_for(const GraphParams& params);
   Result<Logits> run_step(std::span<const SeqChunk> chunks, const StopCheck* should_stop);
 
@@ -76,6 +88,7 @@ class Session {
   std::vector<Scratch> scratch_;  // by device
   KvBlocks blocks_;
   KvStore kv_;
+  std::vector<KvStore::LayerRotation> rotations_;  // by layer; empty until the first removal that moves rows
   GraphCache cache_;  // behind scratch_ and kv_: its plans go first
   Executor executor_;
   std::array<std::vector<int32_t>, kInputKinds> inputs_;  // kBlockTable is read from blocks_ in place

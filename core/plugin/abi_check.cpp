@@ -85,7 +85,7 @@ std::optional<Refusal> check_table(const mi_backend_v1* table) {
                      {SLOT(device_count), SLOT(device_open), SLOT(device_close), SLOT(device_info), SLOT(supports),
                       SLOT(weights_import), SLOT(weights_free), SLOT(weights_bytes), SLOT(buffer_alloc), SLOT(buffer_free),
                       SLOT(buffer_host_ptr), SLOT(buffer_write), SLOT(buffer_read), SLOT(kv_region_bytes), SLOT(kv_copy_rows),
-                      SLOT(plan_create), SLOT(plan_destroy), SLOT(plan_run), SLOT(sync)});
+                      SLOT(kv_rotate), SLOT(plan_create), SLOT(plan_destroy), SLOT(plan_run), SLOT(sync)});
 }
 
 std::optional<Refusal> check_table(const mi_arch_v1* table) {

@@ -10,6 +10,8 @@ static_assert(sizeof(KvRowCopy) == sizeof(mi_kv_copy) && offsetof(KvRowCopy, src
               offsetof(KvRowCopy, dst_block) == offsetof(mi_kv_copy, dst_block) &&
               offsetof(KvRowCopy, dst_row) == offsetof(mi_kv_copy, dst_row) &&
               offsetof(KvRowCopy, n_rows) == offsetof(mi_kv_copy, n_rows));
+static_assert(sizeof(KvRows) == sizeof(mi_kv_rows) && offsetof(KvRows, first_row) == offsetof(mi_kv_rows, first_row) &&
+              offsetof(KvRows, n_rows) == offsetof(mi_kv_rows, n_rows));
 static_assert(kRoleMatrix == MI_ROLE_MATRIX && kRoleVector == MI_ROLE_VECTOR && kRoleEmbedding == MI_ROLE_EMBEDDING &&
               kRoleOutput == MI_ROLE_OUTPUT);
 
@@ -175,6 +177,19 @@ class ProxyDevice final : public Device {
         owner_.table().kv_copy_rows(handle_, &in, handle_of(layer.k), handle_of(layer.v),
                                     reinterpret_cast<const mi_kv_copy*>(copies.data()), static_cast<uint32_t>(copies.size()), error.out()),
         owner_.who);
+  }
+
+  Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                   bool check_only) override {
+    const mi_kv_layout in = to_abi(layer.layout);
+    const mi_op_attrs rope = to_abi(rotation.rope);
+    const mi_kv_rotation how{sizeof how, rotation.delta, &rope, rotation.freq_factors, check_only};
+    mi_weights* imported = weights ? static_cast<ProxyWeights*>(weights)->handle() : nullptr;
+    AbiError error;
+    return error.status(owner_.table().kv_rotate(handle_, &in, handle_of(layer.k), &how, imported,
+                                                 reinterpret_cast<const mi_kv_rows*>(rows.data()), static_cast<uint32_t>(rows.size()),
+                                                 error.out()),
+                        owner_.who);
   }
 
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override {

@@ -1,6 +1,7 @@
 // minfer-run: answers a prompt with a model. Text on standard output, everything else on standard error.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -88,6 +89,16 @@ Result<std::vector<int32_t>> make_prompt(const RunArguments& run, const Model& m
   return chat_prompt(chat_template, model.tokenizer(), messages);
 }
 
+// What stays when the context is shifted: all that stands before the user's message.
+Result<uint32_t> positions_to_keep(const RunArguments& run, const Model& model, const std::vector<int32_t>& prompt) {
+  if (run.config.prompt.chat_template != PromptTemplate::kAuto || model.chat_template().empty()) return 0u;
+  RunArguments other = run;
+  other.prompt.clear();
+  MINFER_ASSIGN(const std::vector<int32_t> without, make_prompt(other, model, Notes(true)));
+  const auto differ = std::mismatch(prompt.begin(), prompt.end(), without.begin(), without.end());
+  return static_cast<uint32_t>(differ.first - prompt.begin());
+}
+
 Result<int> generate_text(const RunArguments& run, const Model& model, const Notes& notes) {
   MINFER_ASSIGN(const std::vector<int32_t> prompt, make_prompt(run, model, notes));
   if (prompt.empty()) return invalid("the prompt is empty");
@@ -110,8 +121,16 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   };
   if (!run.json) callbacks.on_text = [&](std::string_view piece) { output.write(piece); };
 
+  callbacks.on_shift = [&](uint32_t first, uint32_t dropped) {
+    notes.line(text("Context full: positions {} to {} are dropped, generation goes on.", first, first + dropped - 1));
+  };
+
+  GenerateOptions options = generate_options(run.config);
+  if (options.context_shift) {
+    MINFER_ASSIGN(options.n_keep, positions_to_keep(run, model, prompt));
+  }
   catch_interrupt();
-  MINFER_ASSIGN(const GenerateResult result, generate(*session, model.tokenizer(), prompt, generate_options(run.config), callbacks));
+  MINFER_ASSIGN(const GenerateResult result, generate(*session, model.tokenizer(), prompt, options, callbacks));
   const SessionStats stats = session->stats();
   if (run.json)
     output.write(result_json(model, result, stats, n_ctx));

@@ -38,6 +38,7 @@ GenerateOptions generate_options(const Config& config) {
   options.n_predict = config.generation.n_predict;
   options.n_batch = config.context.n_batch;
   options.stop = config.generation.stop;
+  options.context_shift = config.context.shift == ContextShift::kOn;
   options.sampling.seed = s.seed;
   options.sampling.temperature = s.temperature;
   options.sampling.top_k = static_cast<int32_t>(s.top_k);

@@ -48,6 +48,16 @@ class TextStream {
   std::string ready_;
 };
 
+// Drops the older half of what lies behind the positions to keep. False where that is nothing.
+Result<bool> shift_context(Session& session, uint32_t n_keep, const GenerateCallbacks& callbacks) {
+  const uint32_t cursor = session.cursor(0);
+  const uint32_t dropped = cursor > n_keep ? (cursor - n_keep) / 2 : 0;
+  if (dropped == 0) return false;
+  MINFER_TRY(session.remove(0, n_keep, dropped));
+  if (callbacks.on_shift) callbacks.on_shift(n_keep, dropped);
+  return true;
+}
+
 }  // namespace
 
 std::string_view finish_reason_name(FinishReason reason) {
@@ -97,6 +107,8 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
                                 const GenerateOptions& options, const GenerateCallbacks& callbacks) {
   if (prompt.empty()) return invalid("the prompt is empty");
   if (options.n_predict < -1) return invalid("n_predict {} must be -1 (until the context is full), 0 or more", options.n_predict);
+  if (options.context_shift && options.n_predict == -1)
+    return invalid("n_predict -1 (until the context is full) never ends with context shift on; give the number of tokens wanted");
   const uint32_t n_ctx = session.cparams().n_ctx;
   if (prompt.size() > n_ctx) return invalid("the prompt has {} tokens, n_ctx is {}", prompt.size(), n_ctx);
   MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(options.sampling, static_cast<int32_t>(session.model().info().n_vocab)));
@@ -122,8 +134,10 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
 
   const auto decode_start = Clock::now();
   const auto limit = options.n_predict < 0 ? UINT32_MAX : static_cast<uint32_t>(options.n_predict);
+  const bool begins_with_bos = tokenizer.vocabulary().bos() == static_cast<TokenId>(prompt[0]);
+  const uint32_t n_keep = std::max<uint32_t>(options.n_keep, begins_with_bos);
   while (result.tokens.size() < limit) {
-    if (session.cursor(0) >= n_ctx) {  // the third gate against positions beyond the context
+    if (session.cursor(0) >= n_ctx && !options.context_shift) {  // the third gate against positions beyond the context
       result.finish = FinishReason::kContextFull;
       break;
     }
@@ -138,6 +152,14 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
       result.finish = FinishReason::kEndOfGeneration;
       break;
     }
+    if (session.cursor(0) >= n_ctx) {  // room for the token, whose logits were read before
+      MINFER_ASSIGN(const bool shifted, shift_context(session, n_keep, callbacks));
+      if (!shifted) {
+        result.finish = FinishReason::kContextFull;
+        break;
+      }
+      ++result.n_shifts;
+    }
     sampler.accept(token);
     result.tokens.push_back(token);
     if (callbacks.on_token) callbacks.on_token(session.cursor(0), token);
@@ -147,10 +169,6 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
       break;
     }
     if (result.tokens.size() >= limit) break;  // its logits would be thrown away
-    if (session.cursor(0) >= n_ctx) {
-      result.finish = FinishReason::kContextFull;
-      break;
-    }
     const auto forward_start = Clock::now();
     const SeqChunk chunk{0, {&token, 1}, 1};
     auto next = session.forward({&chunk, 1}, should_stop);

@@ -16,6 +16,10 @@ struct GenerateOptions {
   uint32_t n_batch = 512;   // rows of a prefill chunk
   std::vector<std::string> stop;
   sample::SamplerParams sampling;
+  // Where the context is full: the oldest half of what lies behind the first n_keep positions (the system prompt; BOS is always kept)
+  // is dropped and generation goes on. Needs an n_predict that ends it: -1 is refused.
+  bool context_shift = false;
+  uint32_t n_keep = 0;
 };
 
 enum class FinishReason { kEndOfGeneration, kStopString, kLength, kContextFull, kCancelled };
@@ -31,14 +35,16 @@ struct GenerateResult {
   double sample_s = 0;
   double forward_s = 0;  // decode steps only
   uint32_t n_forwards = 0;
+  uint32_t n_shifts = 0;
 };
 
 struct GenerateCallbacks {
-  std::function<void(std::string_view text)> on_text;              // whole characters, stop strings never
-  std::function<void(uint32_t position, int32_t token)> on_token;  // every token that enters the sequence
-  std::function<void(uint32_t done, uint32_t total)> on_prefill;   // after each chunk
-  std::function<void()> on_step;                                   // after each forward, of prefill and decode
-  StopCheck should_stop;                                           // polled between tokens and inside steps
+  std::function<void(std::string_view text)> on_text;                     // whole characters, stop strings never
+  std::function<void(uint32_t position, int32_t token)> on_token;         // every token that enters the sequence
+  std::function<void(uint32_t done, uint32_t total)> on_prefill;          // after each chunk
+  std::function<void()> on_step;                                          // after each forward, of prefill and decode
+  std::function<void(uint32_t first, uint32_t dropped)> on_shift;         // positions first..first+dropped-1 have left the context
+  StopCheck should_stop;                                                  // polled between tokens and inside steps
 };
 
 // The context of a run, fixed once before prefill. `requested` is what the user asked for: a limit. Without it the default is

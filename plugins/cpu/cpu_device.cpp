@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace minfer::cpu {
@@ -63,6 +64,46 @@ void CpuDevice::kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Bu
     const mi_kv_copy& c = copies[i];
     cpu::kv_copy_rows(mine, k.host_ptr(), v.host_ptr(), int64_t{c.src_block} * kKvBlock + c.src_row,
                       int64_t{c.dst_block} * kKvBlock + c.dst_row, c.n_rows);
+  }
+}
+
+// The row |delta| of the model's own rotation table is the angle; turning back is the same angle with the other sine.
+void CpuDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_kv_rotation& rotation, sdk::Weights* weights,
+                          const mi_kv_rows* rows, uint32_t n_ranges) {
+  const KvLayout mine = kv_layout_of(layout);
+  const mi_op_attrs& rope = *rotation.rope;
+  const int64_t distance = std::abs(int64_t{rotation.delta});
+  if (!kv_layout_known(layout) || rope.head_dim != layout.head_dim || rope.rope_kind > MI_ROPE_INTERLEAVED)
+    sdk::fail(MI_UNSUPPORTED, "rotation of kind ", rope.rope_kind, " over ", rope.head_dim, " elements of KV heads of ", layout.head_dim);
+  if (distance >= int64_t{layout.n_blocks} * kKvBlock)
+    sdk::fail(MI_INVALID_ARGUMENT, "rotation by ", rotation.delta, " positions in regions of ", layout.n_blocks, " blocks");
+  const float* factors = nullptr;
+  if (rotation.freq_factors != MI_NONE) {
+    const CpuWeight* weight = weights ? static_cast<const CpuWeights*>(weights)->find(rotation.freq_factors) : nullptr;
+    if (!weight || !weight->vector || weight->cols != layout.head_dim / 2)
+      sdk::fail(MI_INVALID_ARGUMENT, "weight ", rotation.freq_factors, " does not hold ", layout.head_dim / 2, " frequency factors");
+    factors = weight->vector;
+  }
+  for (uint32_t i = 0; i < n_ranges; ++i)
+    if (rows[i].block >= layout.n_blocks || rows[i].first_row > kKvBlock || rows[i].n_rows > kKvBlock - rows[i].first_row)
+      sdk::fail(MI_INVALID_ARGUMENT, "KV rows ", i, " do not lie in regions of ", layout.n_blocks, " blocks");
+
+  const RopeTable table = rope_tables_.get(distance + 1, layout.head_dim, rope, factors);
+  const float* cos = table.cos + distance * table.half_dim;
+  std::vector<float> sin(table.sin + distance * table.half_dim, table.sin + (distance + 1) * table.half_dim);
+  if (rotation.delta < 0)
+    for (float& value : sin) value = -value;
+  const KvRotate rotate = table.interleaved ? kernels_.ops.rope_interleaved : kernels_.ops.rope_split;
+  for (const bool write : {false, true}) {
+    if (write && rotation.check_only) return;
+    for (uint32_t i = 0; i < n_ranges; ++i) {
+      int64_t bad_row = 0;
+      const int64_t cell = int64_t{rows[i].block} * kKvBlock + rows[i].first_row;
+      const KvStore state = kv_rotate_rows(mine, k.host_ptr(), cell, rows[i].n_rows, rotate, cos, sin.data(), write, &bad_row);
+      if (state != KvStore::kOk)
+        sdk::fail(MI_INVALID_ARGUMENT, "block ", rows[i].block, " row ", rows[i].first_row + bad_row, ": a turned key is ",
+                  state == KvStore::kNonFinite ? "not finite" : "beyond what the KV format holds (use kv_format f32)");
+    }
   }
 }
 

@@ -28,6 +28,8 @@ class CpuDevice final : public sdk::Device {
   std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override { return std::make_unique<CpuBuffer>(size_bytes); }
   sdk::KvBytes kv_region_bytes(const mi_kv_layout& layout) override;
   void kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) override;
+  void kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_kv_rotation& rotation, sdk::Weights* weights, const mi_kv_rows* rows,
+                 uint32_t n_ranges) override;
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override;
 
  private:

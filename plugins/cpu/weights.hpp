@@ -30,6 +30,7 @@ class CpuWeights final : public sdk::Weights {
 
   uint64_t own_bytes() const noexcept override { return memory_.size() + vectors_.size() * sizeof(float); }
   const CpuWeight& operator[](uint32_t id) const { return weights_[id]; }
+  const CpuWeight* find(uint32_t id) const { return id < weights_.size() ? &weights_[id] : nullptr; }  // of an id from outside
 
  private:
   std::vector<CpuWeight> weights_;  // by id

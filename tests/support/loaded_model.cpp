@@ -43,9 +43,9 @@ ModelOnBackends::ModelOnBackends(const std::filesystem::path& file, std::vector<
   model_ = std::move(*model);
 }
 
-std::string ModelOnBackends::refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends) {
+std::string ModelOnBackends::refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format) {
   const auto registry = build_tree_plugins();
-  const auto model = Model::load(model_options(file, std::move(backends), KvFormat::kF16), *registry, [](std::string_view) {});
+  const auto model = Model::load(model_options(file, std::move(backends), kv_format), *registry, [](std::string_view) {});
   if (model.ok()) FAIL("the model was loaded");
   return model.error().text;
 }

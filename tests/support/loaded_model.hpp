@@ -32,7 +32,7 @@ class ModelOnBackends {
   // Fails the test when the model cannot be loaded.
   ModelOnBackends(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format = KvFormat::kF16);
   // Why the model cannot be loaded; fails the test when it can be.
-  static std::string refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends);
+  static std::string refusal(const std::filesystem::path& file, std::vector<BackendSpec> backends, KvFormat kv_format = KvFormat::kF16);
 
   const Model& operator*() const { return *model_; }
   const Model* operator->() const { return model_.get(); }

@@ -391,6 +391,24 @@ Status ReferenceDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRow
   return {};
 }
 
+Status ReferenceDevice::kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                                  bool check_only) {
+  if (hits(fail_kv_rotate)) return make_error(ErrorCode::kDeviceLost, "injected failure of a KV rotation");
+  const float* factors =
+      rotation.freq_factors == kNone ? nullptr : static_cast<ReferenceWeights*>(weights)->values_.at(rotation.freq_factors).data();
+  const uint64_t width = uint64_t{layer.layout.n_head_kv} * layer.layout.head_dim;
+  for (const KvRows& range : rows)
+    if (range.block >= layer.layout.n_blocks || range.first_row + range.n_rows > 64) return invalid("KV rotation outside the region");
+  if (check_only) return {};
+  ++counters.kv_rotations;
+  for (const KvRows& range : rows)
+    for (uint32_t row = 0; row < range.n_rows; ++row) {
+      float* k = reference_memory(*layer.k) + (uint64_t{range.block} * 64 + range.first_row + row) * width;
+      rope_row(k, k, rotation.rope, layer.layout.n_head_kv, rotation.delta, factors);
+    }
+  return {};
+}
+
 Result<std::unique_ptr<Plan>> ReferenceDevice::create_plan(const SplitView& view, WeightSet* weights) {
   if (hits(fail_plan)) return make_error(ErrorCode::kOutOfMemory, "injected failure of a plan");
   auto plan = std::make_unique<ReferencePlan>(*this);

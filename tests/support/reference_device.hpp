@@ -24,6 +24,7 @@ struct ReferenceCounters {
   uint64_t writes = 0;
   uint64_t syncs = 0;
   uint64_t kv_copies = 0;  // calls of kv_copy_rows
+  uint64_t kv_rotations = 0;  // calls of kv_rotate that write
   uint64_t supports = 0;
   uint64_t plans = 0;
   uint64_t live_plans = 0;
@@ -42,6 +43,7 @@ class ReferenceDevice final : public Device {
   int fail_plan = -1;
   int fail_run = -1;
   int fail_kv_copy = -1;
+  int fail_kv_rotate = -1;
 
   const ReferenceOptions& options() const { return options_; }
 
@@ -52,6 +54,8 @@ class ReferenceDevice final : public Device {
   Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) override;
   Result<KvRegionBytes> kv_region_bytes(const KvLayout& layout) override;
   Status kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) override;
+  Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                   bool check_only) override;
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override;
   Status sync() override;
 

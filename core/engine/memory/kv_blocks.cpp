@@ -70,9 +70,56 @@ void KvBlocks::undo(SeqId seq, const BlockCopy& copy) {
 Status KvBlocks::rollback(SeqId seq, uint32_t n_positions) {
   if (seq >= max_seqs_) return invalid("sequence {} does not exist, the session has {}", seq, max_seqs_);
   if (n_positions > cursors_[seq]) return invalid("sequence {} holds {} positions, cannot go back to {}", seq, cursors_[seq], n_positions);
+  truncate(seq, n_positions);
+  return {};
+}
+
+void KvBlocks::truncate(SeqId seq, uint32_t n_positions) {
   cursors_[seq] = n_positions;
   for (auto block = static_cast<uint32_t>(ceil_div(n_positions, kKvBlockPositions)); block < blocks_per_seq_; ++block) drop(seq, block);
-  return {};
+}
+
+Result<KvRemoval> KvBlocks::plan_removal(SeqId seq, uint32_t first, uint32_t count) const {
+  if (seq >= max_seqs_) return invalid("sequence {} does not exist, the session has {}", seq, max_seqs_);
+  if (first > cursors_[seq] || count > cursors_[seq] - first)
+    return invalid("sequence {} holds {} positions, cannot remove {} from position {} on", seq, cursors_[seq], count, first);
+  KvRemoval removal{seq, first, count, {}, {}, {}};
+  const uint32_t end = cursors_[seq] - count;
+  if (count == 0 || first == end) return removal;  // nothing lies above
+
+  const uint32_t first_block = first / kKvBlockPositions;
+  std::vector<uint32_t> target;  // by block of the table, from first_block on
+  for (uint32_t block = first_block; block <= (end - 1) / kKvBlockPositions; ++block) {
+    const auto old = static_cast<uint32_t>(entry(seq, block));
+    target.push_back(old);
+    if (references_[old] == 1) continue;
+    if (removal.replaced.size() == free_.size())
+      return make_error(ErrorCode::kOutOfMemory, "sequence {}: a removal must replace shared KV blocks, and none is free of {}", seq,
+                        references_.size());
+    target.back() = free_[free_.size() - 1 - removal.replaced.size()];
+    removal.replaced.emplace_back(block, target.back());
+    if (block == first_block && first % kKvBlockPositions > 0)
+      removal.kept.push_back({old, 0, target.back(), 0, first % kKvBlockPositions});
+  }
+  for (uint32_t to = first; to < end;) {
+    const uint32_t from = to + count;
+    const uint32_t to_row = to % kKvBlockPositions, from_row = from % kKvBlockPositions;
+    const uint32_t n_rows = std::min({kKvBlockPositions - to_row, kKvBlockPositions - from_row, end - to});
+    removal.moves.push_back({static_cast<uint32_t>(entry(seq, from / kKvBlockPositions)), from_row,
+                             target[to / kKvBlockPositions - first_block], to_row, n_rows});
+    to += n_rows;
+  }
+  return removal;
+}
+
+void KvBlocks::commit(const KvRemoval& removal) {
+  for (const auto& [block, fresh] : removal.replaced) {
+    free_.pop_back();  // it is `fresh`: taken from the top, in this order
+    references_[fresh] = 1;
+    --references_[static_cast<uint32_t>(entry(removal.seq, block))];
+    entry(removal.seq, block) = static_cast<int32_t>(fresh);
+  }
+  truncate(removal.seq, cursors_[removal.seq] - removal.count);
 }
 
 Status KvBlocks::share_prefix(SeqId src, SeqId dst, uint32_t n_positions) {

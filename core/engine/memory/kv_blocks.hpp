@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "engine/device.hpp"
 #include "engine/reuse/graph_params.hpp"
 
 namespace minfer {
@@ -19,6 +21,16 @@ using SeqId = uint32_t;
 struct BlockCopy {
   uint32_t src_block, dst_block, n_rows;
   friend bool operator==(const BlockCopy&, const BlockCopy&) = default;
+};
+
+// What taking positions [first, first + count) out of a sequence asks of the KV memory. Nothing has changed yet.
+struct KvRemoval {
+  SeqId seq = 0;
+  uint32_t first = 0;
+  uint32_t count = 0;
+  std::vector<KvRowCopy> kept;   // rows before `first` of a shared block, into the block that replaces it
+  std::vector<KvRowCopy> moves;  // the rows above, down by count: ascending, so none is overwritten before it is read
+  std::vector<std::pair<uint32_t, uint32_t>> replaced;  // (index in the sequence's table, new block)
 };
 
 class KvBlocks {
@@ -44,11 +56,21 @@ class KvBlocks {
   // Lowers the cursor to n_positions and gives whole blocks behind it back.
   Status rollback(SeqId seq, uint32_t n_positions);
 
+  // Plans the removal of positions [first, first + count); the table stays as it is until commit(). Rows below `first` keep their
+  // place, the others slide down; blocks that are shared are not written to but replaced. Refuses what lies beyond the cursor, and a
+  // demand for more blocks than are free.
+  Result<KvRemoval> plan_removal(SeqId seq, uint32_t first, uint32_t count) const;
+
+  // The rows of a removal have been moved; nothing may have happened to the tables since it was planned.
+  void commit(const KvRemoval& removal);
+
   // The empty sequence dst begins with the first n_positions of src, in the same blocks.
   Status share_prefix(SeqId src, SeqId dst, uint32_t n_positions);
 
  private:
+  int32_t entry(SeqId seq, uint32_t block) const { return table_[size_t{seq} * blocks_per_seq_ + block]; }
   int32_t& entry(SeqId seq, uint32_t block) { return table_[size_t{seq} * blocks_per_seq_ + block]; }
+  void truncate(SeqId seq, uint32_t n_positions);
   void drop(SeqId seq, uint32_t block);
   void give_back(uint32_t id);
 

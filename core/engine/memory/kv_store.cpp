@@ -34,4 +34,33 @@ Status KvStore::copy_blocks(std::span<const BlockCopy> copies) {
   return {};
 }
 
+Status KvStore::check_removal(const KvRemoval& removal, std::span<const LayerRotation> layers) const {
+  std::vector<KvRows> rows;
+  for (const KvRowCopy& move : removal.moves) rows.push_back({move.src_block, move.src_row, move.n_rows});
+  for (const KvLayer& layer : layers_) {
+    KvRotation back = layers[layer.layer].rotation;
+    back.delta = -static_cast<int32_t>(removal.count);
+    const Status status = layer_devices_[layer.layer]->kv_rotate(layer, back, layers[layer.layer].weights, rows, true);
+    if (!status.ok()) return status.error().in(text("layer {}", layer.layer));
+  }
+  return {};
+}
+
+Status KvStore::move_rows(const KvRemoval& removal, std::span<const LayerRotation> layers) {
+  std::vector<KvRowCopy> copies = removal.kept;
+  std::vector<KvRows> rows;
+  for (const KvRowCopy& move : removal.moves) {
+    copies.push_back(move);
+    rows.push_back({move.dst_block, move.dst_row, move.n_rows});
+  }
+  for (const KvLayer& layer : layers_) {
+    KvRotation back = layers[layer.layer].rotation;
+    back.delta = -static_cast<int32_t>(removal.count);
+    Device& device = *layer_devices_[layer.layer];
+    MINFER_TRY(device.kv_copy_rows(layer, copies));
+    MINFER_TRY(device.kv_rotate(layer, back, layers[layer.layer].weights, rows, false));
+  }
+  return {};
+}
+
 }  // namespace minfer

@@ -20,6 +20,17 @@ class KvStore {
   // Copies rows between blocks in every layer.
   Status copy_blocks(std::span<const BlockCopy> copies);
 
+  // How the keys of one layer are turned when its rows move: found by find_k_rotations, and the weights on the layer's device.
+  struct LayerRotation {
+    KvRotation rotation;
+    WeightSet* weights = nullptr;
+  };
+  // Whether move_rows() would succeed, asked of every layer before a row changes anywhere.
+  Status check_removal(const KvRemoval& removal, std::span<const LayerRotation> layers) const;
+  // Moves the rows in every layer: V verbatim, K turned back by removal.count. Where a device fails in spite of the check, rows from
+  // removal.first on are lost; those before it stand.
+  Status move_rows(const KvRemoval& removal, std::span<const LayerRotation> layers);
+
   const KvLayout& layout() const { return layout_; }
   // By layer; empty before ensure().
   std::span<const KvLayer> layers() const { return layers_; }

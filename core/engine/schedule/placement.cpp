@@ -48,6 +48,7 @@ class Placer {
 
   // Settles every node of one probe graph. Later probes must not contradict earlier ones: a device must support a node in all.
   Status settle(const std::vector<Graph>& probes, const CParams& cparams) {
+    kv_format_ = cparams.kv_format;
     for (const Graph& graph : probes) MINFER_TRY(ask(graph, cparams));
     for (size_t p = 0; p < probes.size(); ++p)
       for (NodeId n = 0; n < probes[p].nodes.size(); ++n)
@@ -68,6 +69,17 @@ class Placer {
     if (touches_kv(node.op)) return {node.layer, kNone, Op::kAttention};
     const ValueId weight = main_weight(graph, node);
     return {node.layer, weight == kNone ? kNone : graph.values[weight].index, node.op};
+  }
+
+  Error no_device_for_kv(uint32_t layer) const {
+    const ModelInfo& info = architecture_.info();
+    const std::string what = text("{}: no listed backend keeps a KV of {} heads of {} in format ", layer_text(layer), info.n_head_kv, info.head_dim);
+    switch (kv_format_) {
+      case KvFormat::kF32: return unsupported("{}f32", what);
+      case KvFormat::kF16: return unsupported("{}f16; try kv_format f32", what);
+      case KvFormat::kQ8_0: return unsupported("{}q8_0, whose groups are 32 elements; use kv_format f16", what);
+    }
+    return unsupported("{}{}", what, static_cast<uint32_t>(kv_format_));
   }
 
   Status ask(const Graph& graph, const CParams& cparams) {
@@ -106,6 +118,7 @@ class Placer {
     } else {
       for (uint32_t d : order_from(wanted))
         if (chosen == kNone && supported_[{d, k}]) chosen = d;
+      if (chosen == kNone && touches_kv(node.op)) return no_device_for_kv(node.layer);
       if (chosen == kNone)
         return unsupported("{}: no listed backend supports {} with weight type {}{}", layer_text(node.layer), op_info(node.op).name,
                            static_cast<uint32_t>(dtype),
@@ -153,6 +166,7 @@ class Placer {
   const std::vector<bool>& strict_;
   Placement placement_;
   std::map<std::pair<uint32_t, Key>, bool> supported_;
+  KvFormat kv_format_ = KvFormat::kF16;
   std::map<Key, uint32_t> settled_;
   std::map<uint32_t, uint32_t> weight_settled_;
 };

@@ -181,4 +181,29 @@ void kv_copy_rows(const KvLayout& layout, void* k_region, void* v_region, int64_
   }
 }
 
+KvStore kv_rotate_rows(const KvLayout& layout, void* k_region, int64_t cell, int64_t n_rows, KvRotate rotate, const float* cos,
+                       const float* sin, bool write, int64_t* bad_row) noexcept {
+  const KvLayout one_head{layout.format, 1, layout.head_dim};
+  unsigned char row[4 * 1024];
+  float x[1024];
+  auto* k = static_cast<unsigned char*>(k_region);
+  for (int64_t i = 0; i < n_rows; ++i) {
+    for (int64_t h = 0; h < layout.n_kv_heads; ++h) {
+      for_each_k_piece(layout, cell + i, h, [&](int64_t in_row, int64_t in_region, size_t bytes) {
+        std::memcpy(row + in_row, k + in_region, bytes);
+      });
+      kv_row_to_f32(one_head, row, x);
+      rotate(x, 1, layout.head_dim, layout.head_dim, cos, sin);
+      if (const KvStore state = judge(layout.format, x, layout.head_dim); state != KvStore::kOk) {
+        *bad_row = i;
+        return state;
+      }
+      if (!write) continue;
+      encode_head(layout, x, row);
+      write_k_head(layout, k, cell + i, h, row);
+    }
+  }
+  return KvStore::kOk;
+}
+
 }  // namespace minfer::cpu

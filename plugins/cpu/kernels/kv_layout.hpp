@@ -68,4 +68,11 @@ void kv_row_to_f32(const KvLayout& layout, const void* row, float* out) noexcept
 // Source rows src_cell.. and destination rows dst_cell.. are consecutive cells.
 void kv_copy_rows(const KvLayout& layout, void* k_region, void* v_region, int64_t src_cell, int64_t dst_cell, int64_t n_rows) noexcept;
 
+// Turns the keys of n_rows positions from `cell` on by one angle: each is read as attention sees it, every head rotated by
+// `rotate` (OpKernels::rope_split or rope_interleaved; cos and sin: [head_dim / 2] of that angle), and stored as kv_store_row stores it.
+// kOk, or what is wrong with the first row that cannot be stored, whose index is left in *bad_row. `write` false: judges only.
+using KvRotate = void (*)(float* x, int64_t n_heads, int64_t head_dim, int64_t rope_dim, const float* cos, const float* sin) noexcept;
+KvStore kv_rotate_rows(const KvLayout& layout, void* k_region, int64_t cell, int64_t n_rows, KvRotate rotate, const float* cos,
+                       const float* sin, bool write, int64_t* bad_row) noexcept;
+
 }  // namespace minfer::cpu

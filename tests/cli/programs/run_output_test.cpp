@@ -27,6 +27,21 @@ TEST_CASE("minfer-run: limits are kept to the token") {
   CHECK(zero["n_generated"] == 0);
 }
 
+TEST_CASE("minfer-run: a full context is shifted where asked for with a notice and the text goes on") {
+  MarkovModel model = MarkovModel::always({{'a', 8}});
+  model.chat_template = kPlainTemplate;
+  const MarkovRun markov(model);
+  const auto run = markov.run({"--temp", "0", "--n-ctx", "32", "--context-shift", "on", "-n", "60", "--system", "SSSS", "XXXX"});
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out == std::string(60, 'a'));
+  CHECK_THAT(run.err, Contains("positions 4 to 17 are dropped"));  // half of the 28 behind the system message
+  const auto off = markov.run({"--temp", "0", "--n-ctx", "32", "-n", "60", "--system", "SSSS", "XXXX"});
+  CHECK(off.out == std::string(24, 'a'));
+  const auto endless = markov.run({"--n-ctx", "32", "--context-shift", "on", "-n", "-1", "XXXX"});
+  CHECK(endless.exit_code == 1);
+  CHECK_THAT(endless.err, Contains("error: n_predict -1"));
+}
+
 TEST_CASE("minfer-run: the end-of-generation token ends the text and is not part of it") {
   const MarkovRun markov(MarkovModel::chain(kAbcChain));
   CHECK(markov.greedy({"ABC"}) == "DEFGHIJ!");

@@ -85,6 +85,11 @@ int32_t kv_copy_rows(mi_device* device, const mi_kv_layout* layout, mi_buffer* k
   return thunks::kv_copy_rows(device, layout, as_pointer(k), as_pointer(v), copies, n_copies, error);
 }
 
+int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, const mi_kv_rotation* rotation, mi_weights* weights,
+                  const mi_kv_rows* rows, uint32_t n_ranges, mi_error* error) noexcept {
+  return thunks::kv_rotate(device, layout, as_pointer(k), rotation, weights, rows, n_ranges, error);
+}
+
 constexpr mi_backend_v1 make_table() {
   mi_backend_v1 table = thunks::kTable;
   table.buffer_alloc = buffer_alloc;
@@ -93,6 +98,7 @@ constexpr mi_backend_v1 make_table() {
   table.buffer_write = buffer_write;
   table.buffer_read = buffer_read;
   table.kv_copy_rows = kv_copy_rows;
+  table.kv_rotate = kv_rotate;
   return table;
 }
 constexpr mi_backend_v1 kTable = make_table();

@@ -163,6 +163,15 @@ void RemoteDevice::kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk:
   });
 }
 
+// Whether the keys can be turned shows only when the work before is done, so this one waits.
+void RemoteDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_kv_rotation& rotation, sdk::Weights* weights,
+                             const mi_kv_rows* rows, uint32_t n_ranges) {
+  if (!queue_.empty()) queue_.wait();
+  RemoteMemory& memory = memory_of(k);
+  const OpenedAll opened({&memory});
+  cpu_.kv_rotate(layout, memory, rotation, weights, rows, n_ranges);
+}
+
 std::unique_ptr<sdk::Plan> RemoteDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {
   if (fail_plan_.now()) sdk::fail(MI_OUT_OF_MEMORY, "no plan, as option fail_plan wants it");
   // Plans of one device share memory that this one may replace.

@@ -48,6 +48,8 @@ class RemoteDevice final : public sdk::Device {
   std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override;
   sdk::KvBytes kv_region_bytes(const mi_kv_layout& layout) override { return cpu_.kv_region_bytes(layout); }
   void kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) override;
+  void kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_kv_rotation& rotation, sdk::Weights* weights, const mi_kv_rows* rows,
+                 uint32_t n_ranges) override;
   // Buffers of the view are numbers (handles.hpp).
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override;
   void sync() override { queue_.wait(); }

@@ -24,6 +24,8 @@ struct Seen {
   uint64_t uid = 0;
   std::vector<uint32_t> input_bytes;
   std::vector<uint32_t> copies;
+  std::vector<uint32_t> rows;      // of kv_rotate
+  std::vector<int32_t> rotation;   // delta, id of the factors, weights given, head_dim
 } seen;
 
 struct Counted {
@@ -87,6 +89,13 @@ class TestDevice final : public sdk::Device, Counted {
   void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy* copies, uint32_t n) override {
     for (uint32_t i = 0; i < n; ++i)
       seen.copies = {copies[i].src_block, copies[i].src_row, copies[i].dst_block, copies[i].dst_row, copies[i].n_rows};
+  }
+  void kv_rotate(const mi_kv_layout& layout, sdk::Buffer&, const mi_kv_rotation& rotation, sdk::Weights* weights, const mi_kv_rows* rows,
+                 uint32_t n) override {
+    if (rotation.check_only) sdk::fail(MI_INVALID_ARGUMENT, "only a check");
+    seen.attrs = *rotation.rope;
+    seen.rotation = {rotation.delta, static_cast<int32_t>(rotation.freq_factors), weights != nullptr, static_cast<int32_t>(layout.head_dim)};
+    for (uint32_t i = 0; i < n; ++i) seen.rows = {rows[i].block, rows[i].first_row, rows[i].n_rows};
   }
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override {
     if (!weights) sdk::fail(MI_INVALID_ARGUMENT, "no weights");
@@ -259,4 +268,28 @@ TEST_CASE("plugin/device_proxy: passes KV layouts and row copies") {
   const KvRowCopy copy{1, 2, 3, 4, 5};
   REQUIRE(devices[0]->kv_copy_rows({0, layout, k.get(), v.get()}, {&copy, 1}).ok());
   CHECK(seen.copies == std::vector<uint32_t>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("plugin/device_proxy: passes rotations of stored keys") {
+  const auto devices = open_test_devices();
+  const KvLayout layout{KvFormat::kF16, 2, 64, 3};
+  auto k = *devices[0]->alloc(8), v = *devices[0]->alloc(8);
+  KvRotation rotation;
+  rotation.rope.n_head = 2;
+  rotation.rope.head_dim = 64;
+  rotation.rope.rope_freq_base = 500;
+  rotation.freq_factors = 9;
+  rotation.delta = -70;
+  const std::vector<std::byte> bytes(80);
+  const WeightSource source{0, &kWeights[0], bytes};
+  auto weights = devices[0]->import_weights({&source, 1}, [](uint32_t) {});
+  REQUIRE(weights.ok());
+  const KvRows rows{4, 5, 6};
+  REQUIRE(devices[0]->kv_rotate({0, layout, k.get(), v.get()}, rotation, weights->get(), {&rows, 1}, false).ok());
+  CHECK(seen.rotation == std::vector<int32_t>{-70, 9, 1, 64});
+  CHECK(seen.rows == std::vector<uint32_t>{4, 5, 6});
+  CHECK(seen.attrs.rope_freq_base == 500);
+  const Status checked = devices[0]->kv_rotate({0, layout, k.get(), v.get()}, rotation, nullptr, {&rows, 1}, true);
+  REQUIRE_FALSE(checked.ok());
+  CHECK_THAT(checked.error().text, Contains("only a check"));
 }

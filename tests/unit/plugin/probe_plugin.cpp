@@ -77,6 +77,9 @@ int32_t kv_region_bytes(mi_device*, const mi_kv_layout*, uint64_t*, uint64_t*, m
 int32_t kv_copy_rows(mi_device*, const mi_kv_layout*, mi_buffer*, mi_buffer*, const mi_kv_copy*, uint32_t, mi_error*) {
   return MI_UNSUPPORTED;
 }
+int32_t kv_rotate(mi_device*, const mi_kv_layout*, mi_buffer*, const mi_kv_rotation*, mi_weights*, const mi_kv_rows*, uint32_t, mi_error*) {
+  return MI_UNSUPPORTED;
+}
 int32_t plan_create(mi_device*, const mi_graph_view*, mi_weights*, mi_plan**, mi_error*) { return MI_UNSUPPORTED; }
 void plan_destroy(mi_plan*) {}
 #ifndef PROBE_LACKS_FUNCTION
@@ -94,7 +97,7 @@ constexpr uint32_t kTableSize = sizeof(mi_backend_v1);
 const mi_backend_v1 kTable = {
     kTableSize,     0,           device_count, device_open,     device_close, device_info,     supports,
     weights_import, weights_free, weights_bytes, buffer_alloc,  buffer_free,  buffer_host_ptr, buffer_write,
-    buffer_read,    kv_region_bytes, kv_copy_rows, plan_create, plan_destroy, plan_run,        sync,
+    buffer_read,    kv_region_bytes, kv_copy_rows, kv_rotate,   plan_create,  plan_destroy,    plan_run,     sync,
 };
 
 int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, [[maybe_unused]] mi_error* error) {

@@ -71,7 +71,9 @@ typedef struct mi_step {
   int32_t (*should_stop)(void *stop_ctx);
 } mi_step;
 
-/* Copies n_rows K rows and V rows between blocks of one layer. Ranges of one call do not overlap. */
+/* Copies n_rows K rows and V rows between blocks of one layer. Each range lies inside its block. The copies of a call take effect row
+ * after row in their order: a row may be read and written again later (rows slide down over those that were copied before
+ * them), so a backend that works on many at once orders them itself. All ranges are judged before anything is written. */
 typedef struct mi_kv_copy {
   uint32_t src_block;
   uint32_t src_row;
@@ -79,6 +81,24 @@ typedef struct mi_kv_copy {
   uint32_t dst_row;
   uint32_t n_rows;
 } mi_kv_copy;
+
+/* Rows of a K region that lie inside one block. */
+typedef struct mi_kv_rows {
+  uint32_t block;
+  uint32_t first_row;
+  uint32_t n_rows;
+} mi_kv_rows;
+
+/* Turns stored keys by `delta` positions, as if each had been stored that many positions later: pair i of a head by the angle
+ * delta * freq_scale * freq_base^(-2i/head_dim) / freq_factors[i], after MI_OP_ROPE. A key is read as attention sees it, turned in
+ * f32 and stored again in the region's format. With check_only nothing is written: the call says whether it would succeed. */
+typedef struct mi_kv_rotation {
+  uint32_t struct_size;
+  int32_t delta;
+  const mi_op_attrs *rope; /* of the MI_OP_ROPE that turned the keys of this layer */
+  uint32_t freq_factors;   /* id of its weight of frequency factors, MI_NONE where there is none */
+  uint32_t check_only;
+} mi_kv_rotation;
 
 typedef struct mi_backend_v1 {
   uint32_t struct_size;
@@ -108,6 +128,11 @@ typedef struct mi_backend_v1 {
   int32_t (*kv_region_bytes)(mi_device *device, const mi_kv_layout *layout, uint64_t *k_bytes, uint64_t *v_bytes, mi_error *error);
   int32_t (*kv_copy_rows)(mi_device *device, const mi_kv_layout *layout, mi_buffer *k, mi_buffer *v, const mi_kv_copy *copies,
                           uint32_t n_copies, mi_error *error);
+  /* weights may be NULL where rotation->freq_factors is MI_NONE. Everything is judged before anything is written: ranges, a
+   * rotation out of range, a turned key that the format cannot hold. MI_UNSUPPORTED: this backend does not turn keys, and
+   * the host then refuses to shift a context. */
+  int32_t (*kv_rotate)(mi_device *device, const mi_kv_layout *layout, mi_buffer *k, const mi_kv_rotation *rotation, mi_weights *weights,
+                       const mi_kv_rows *rows, uint32_t n_ranges, mi_error *error);
 
   /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run and kv_copy_rows may
    * return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits for all.

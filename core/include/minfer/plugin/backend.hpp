@@ -125,6 +125,11 @@ class Device {
   virtual std::unique_ptr<Buffer> alloc(uint64_t size_bytes) = 0;
   virtual KvBytes kv_region_bytes(const mi_kv_layout& layout) = 0;
   virtual void kv_copy_rows(const mi_kv_layout& layout, Buffer& k, Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) = 0;
+  // `weights` may be nullptr where the rotation has no frequency factors. A backend without it cannot shift a context.
+  virtual void kv_rotate(const mi_kv_layout&, Buffer& /*k*/, const mi_kv_rotation&, Weights* /*weights*/, const mi_kv_rows*,
+                         uint32_t /*n_ranges*/) {
+    throw Error(MI_UNSUPPORTED, "this backend does not turn stored keys");
+  }
   // `weights` may be nullptr where the nodes read none.
   virtual std::unique_ptr<Plan> create_plan(const GraphView& graph, Weights* weights) = 0;
   virtual void sync() {}
@@ -207,6 +212,12 @@ inline int32_t kv_copy_rows(mi_device* device, const mi_kv_layout* layout, mi_bu
   return guarded(error,
                  [&] { as<Device>(device).kv_copy_rows(*layout, as<Buffer>(k), as<Buffer>(v), copies, n_copies); });
 }
+inline int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, const mi_kv_rotation* rotation, mi_weights* weights,
+                         const mi_kv_rows* rows, uint32_t n_ranges, mi_error* error) noexcept {
+  return guarded(error, [&] {
+    as<Device>(device).kv_rotate(*layout, as<Buffer>(k), *rotation, reinterpret_cast<Weights*>(weights), rows, n_ranges);
+  });
+}
 inline int32_t plan_create(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out,
                            mi_error* error) noexcept {
   return guarded(error, [&] {
@@ -222,9 +233,9 @@ inline int32_t sync(mi_device* device, mi_error* error) noexcept {
 }
 
 inline constexpr mi_backend_v1 kTable = {
-    sizeof(mi_backend_v1), 0,           device_count,    device_open,  device_close, device_info,     supports,
-    weights_import,        weights_free, weights_bytes,  buffer_alloc, buffer_free,  buffer_host_ptr, buffer_write,
-    buffer_read,           kv_region_bytes, kv_copy_rows, plan_create, plan_destroy, plan_run,        sync,
+    sizeof(mi_backend_v1), 0,            device_count, device_open,     device_close,    device_info,  supports,  weights_import,
+    weights_free,          weights_bytes, buffer_alloc, buffer_free,     buffer_host_ptr, buffer_write, buffer_read,
+    kv_region_bytes,       kv_copy_rows, kv_rotate,    plan_create,     plan_destroy,    plan_run,     sync,
 };
 
 }  // namespace backend_thunks

@@ -116,6 +116,19 @@ Status CpuEngineDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRow
   });
 }
 
+Status CpuEngineDevice::kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                                  bool check_only) {
+  std::vector<mi_kv_rows> list;
+  for (const KvRows& r : rows) list.push_back({r.block, r.first_row, r.n_rows});
+  const mi_op_attrs rope = plugin::to_abi(rotation.rope);
+  const mi_kv_rotation how{sizeof how, rotation.delta, &rope, rotation.freq_factors, check_only};
+  sdk::Weights* imported = weights ? static_cast<EngineWeights*>(weights)->inner.get() : nullptr;
+  return guarded([&] {
+    cpu_.kv_rotate(plugin::to_abi(layer.layout), static_cast<EngineBuffer*>(layer.k)->inner(), how, imported, list.data(),
+                   static_cast<uint32_t>(list.size()));
+  });
+}
+
 Result<std::unique_ptr<Plan>> CpuEngineDevice::create_plan(const SplitView& view, WeightSet* weights) {
   const plugin::AbiGraphView graph(view, handle_of);
   sdk::Weights* imported = weights ? static_cast<EngineWeights*>(weights)->inner.get() : nullptr;

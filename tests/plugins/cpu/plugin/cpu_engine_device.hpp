@@ -30,6 +30,8 @@ class CpuEngineDevice final : public Device {
   Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) override;
   Result<KvRegionBytes> kv_region_bytes(const KvLayout& layout) override;
   Status kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) override;
+  Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
+                   bool check_only) override;
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override;
   Status sync() override { return {}; }
 

@@ -1,0 +1,97 @@
+// Each format of the KV cache: what it costs against the float64 references, and that its results do not depend on circumstances.
+// The F32 models see what real quantised ones hide.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
+
+#include "golden.hpp"
+#include "support/loaded_model.hpp"
+#include "support/support.hpp"
+
+using namespace minfer;
+using namespace minfer::test;
+
+namespace {
+
+struct Format {
+  KvFormat format;
+  const char* name;
+  Difference limit;  // of the logits of the F32 tiny models, whose standard deviation is 2.4 to 3.5
+};
+// f32: float arithmetic. f16: llama.cpp measures 0.0008 to 0.0017 RMS and 0.008 at most. q8_0: measured 0.012 to 0.024 RMS and 0.14 at
+// most; nothing independent to compare with, so the limit is about twice that.
+const Format kFormats[] = {{KvFormat::kF32, "f32", {1e-5, 1e-4}}, {KvFormat::kF16, "f16", {4e-3, 0.016}}, {KvFormat::kQ8_0, "q8_0", {0.05, 0.3}}};
+
+std::vector<TinyCase> f32_models() {
+  std::vector<TinyCase> cases;
+  for (const char* architecture : {
+#ifdef MINFER_TEST_QWEN2
+           "qwen2",
+#endif
+#ifdef MINFER_TEST_LLAMA
+           "llama",
+#endif
+       })
+    for (const TinyCase& tiny : tiny_cases(architecture))
+      if (tiny.type == "F32") cases.push_back(tiny);
+  return cases;
+}
+
+Difference difference_from_reference(const ModelOnCpu& model, const std::vector<TinySequence>& reference) {
+  double sum = 0, worst = 0;
+  size_t count = 0;
+  for (const TinySequence& sequence : reference) {
+    const auto session = model.session(256);
+    const std::vector<float> logits = run_tokens(*session, sequence.ids, static_cast<uint32_t>(sequence.ids.size()));
+    const size_t n_vocab = model->info().n_vocab;
+    for (size_t r = 0; r < sequence.rows.size(); ++r)
+      for (size_t v = 0; v < n_vocab; ++v) {
+        const double d = logits[sequence.rows[r] * n_vocab + v] - sequence.logits[r][v];
+        sum += d * d;
+        worst = std::max(worst, std::abs(d));
+        ++count;
+      }
+  }
+  return {std::sqrt(sum / static_cast<double>(count)), worst};
+}
+
+}  // namespace
+
+TEST_CASE("golden/kv formats: each format keeps the F32 models within its limit of the float64 reference", "[golden]") {
+  double q8_0_best = 1;
+  for (const Format& format : kFormats)
+    for (const TinyCase& tiny : f32_models()) {
+      const ModelOnCpu model(data_dir() / "tiny" / tiny.file, {2, "auto", format.format});
+      const Difference found = difference_from_reference(model, tiny_reference(tiny));
+      std::printf("%s, %s KV: RMS %.2g, max %.2g\n", tiny.file.c_str(), format.name, found.rms, found.max);
+      INFO(tiny.file << " " << format.name);
+      CHECK(found.rms <= format.limit.rms);
+      CHECK(found.max <= format.limit.max);
+      if (format.format == KvFormat::kF16) CHECK(found.rms > 2e-5);  // rows really are rounded
+      if (format.format == KvFormat::kQ8_0) q8_0_best = std::min(q8_0_best, found.rms);
+    }
+  CHECK(q8_0_best > 1e-3);
+}
+
+TEST_CASE("golden/kv formats: chunks and threads and instruction sets do not change a bit in any format", "[golden]") {
+  for (const TinyCase& tiny : f32_models()) {
+    const std::vector<TinySequence> reference = tiny_reference(tiny);
+    const std::vector<int32_t>& tokens = reference.back().ids;
+    REQUIRE(tokens.size() == 200);
+    for (const Format& format : kFormats) {
+      std::vector<float> expected;
+      for (const char* isa : {"auto", "baseline"})
+        for (unsigned threads : {1u, 2u, 3u}) {
+          const ModelOnCpu model(data_dir() / "tiny" / tiny.file, {threads, isa, format.format});
+          for (uint32_t n_batch : {200u, 1u, 7u, 64u}) {
+            const auto session = model.session(256);
+            const std::vector<float> found = run_tokens(*session, tokens, 200, n_batch);
+            if (expected.empty()) expected = found;
+            INFO(tiny.file << " " << format.name << " " << isa << " threads " << threads << " chunk " << n_batch);
+            REQUIRE(found.size() == 200 * size_t{model->info().n_vocab});
+            CHECK(found == expected);
+          }
+        }
+    }
+  }
+}
