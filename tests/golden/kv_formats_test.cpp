@@ -18,9 +18,12 @@ struct Format {
   const char* name;
   Difference limit;  // of the logits of the F32 tiny models, whose standard deviation is 2.4 to 3.5
 };
-// f32: float arithmetic. f16: llama.cpp measures 0.0008 to 0.0017 RMS and 0.008 at most. q8_0: measured 0.012 to 0.024 RMS and 0.14 at
-// most; nothing independent to compare with, so the limit is about twice that.
-const Format kFormats[] = {{KvFormat::kF32, "f32", {1e-5, 1e-4}}, {KvFormat::kF16, "f16", {4e-3, 0.016}}, {KvFormat::kQ8_0, "q8_0", {0.05, 0.3}}};
+// f32: float arithmetic. f16: llama.cpp measures 0.0008 to 0.0017 RMS and 0.008 at most. q8_0: measured 0.018 to 0.026 RMS and 0.10 at
+// most; nothing independent to compare with, so the limit is twice that.
+const Format kFormats[] = {{KvFormat::kF32, "f32", {1e-5, 1e-4}}, {KvFormat::kF16, "f16", {4e-3, 0.016}}, {KvFormat::kQ8_0, "q8_0", {0.05, 0.2}}};
+
+// q8_0 shares a scale among 32 elements of a head; one model has heads of 16.
+bool holds(const TinyCase& tiny, const Format& format) { return format.format != KvFormat::kQ8_0 || tiny.file != "qwen2_F32.gguf"; }
 
 std::vector<TinyCase> f32_models() {
   std::vector<TinyCase> cases;
@@ -61,6 +64,7 @@ TEST_CASE("golden/kv formats: each format keeps the F32 models within its limit 
   double q8_0_best = 1;
   for (const Format& format : kFormats)
     for (const TinyCase& tiny : f32_models()) {
+      if (!holds(tiny, format)) continue;
       const ModelOnCpu model(data_dir() / "tiny" / tiny.file, {2, "auto", format.format});
       const Difference found = difference_from_reference(model, tiny_reference(tiny));
       std::printf("%s, %s KV: RMS %.2g, max %.2g\n", tiny.file.c_str(), format.name, found.rms, found.max);
@@ -79,6 +83,7 @@ TEST_CASE("golden/kv formats: chunks and threads and instruction sets do not cha
     const std::vector<int32_t>& tokens = reference.back().ids;
     REQUIRE(tokens.size() == 200);
     for (const Format& format : kFormats) {
+      if (!holds(tiny, format)) continue;
       std::vector<float> expected;
       for (const char* isa : {"auto", "baseline"})
         for (unsigned threads : {1u, 2u, 3u}) {

@@ -22,7 +22,7 @@ struct Format {
   double key_error;      // of a turned key against the turn in double, as a part of the head's largest element
   double one_layer_rms;  // logits of a one-layer model after a shift against a fresh prefill: rounding of the keys alone
 };
-// Measured: 1.5e-6, 1.1e-3 and 0.016 at most.
+// Measured at most: keys 1.1e-7, 4.5e-4, 3.9e-3 (half a step of the format); logits 1.2e-6, 6.1e-4, 0.015.
 const Format kFormats[] = {{KvFormat::kF32, cpu::KvFormat::kF32, "f32", 4e-7, 1e-5},
                            {KvFormat::kF16, cpu::KvFormat::kF16, "f16", 1e-3, 4e-3},
                            {KvFormat::kQ8_0, cpu::KvFormat::kQ8_0, "q8_0", 1e-2, 0.05}};
@@ -145,7 +145,7 @@ TEST_CASE("golden/kv shift: rows before a removal stay and those behind it move 
         CHECK(same_before);
         CHECK(same_v);
       }
-      INFO(model_case.file << " " << format.name << " worst " << worst);
+      std::printf("%s, %s KV: largest error of a turned key %.2g of the head\n", model_case.file, format.name, worst);
       CHECK(worst <= format.key_error);
       if (!scaled) CHECK(turned > 0.1);
     }
@@ -196,7 +196,7 @@ TEST_CASE("golden/kv shift: a one-layer model gives the logits of a fresh prefil
 }
 
 // In deeper layers the rows that moved keep what they learnt from the removed ones, so a shift is no fresh prefill: the tolerance class
-// "shift" only says that it stays near. Measured 0.27 to 0.52 RMS where logits spread by 2.4 to 3.5 and another context is 2.7 or more away.
+// "shift" only says that it stays near. Measured 0.49 to 0.94 RMS, the same in every format, where logits spread by 2.4 to 3.5.
 TEST_CASE("golden/kv shift: deep models stay within the tolerance of a shift in every format", "[golden]") {
   for (const ModelCase& model_case : kModels) {
     const std::vector<int32_t> tokens = tokens_of(model_case);
@@ -209,7 +209,7 @@ TEST_CASE("golden/kv shift: deep models stay within the tolerance of a shift in 
       run_tokens(*fresh, join(tokens, 0, 100), 0);
       const double rms = rms_difference(run_tokens(*shifted, more, 40), run_tokens(*fresh, more, 40));
       std::printf("%s, %s KV: RMS after a shift %.3f\n", model_case.file, format.name, rms);
-      CHECK(rms <= 1.0);
+      CHECK(rms <= 1.5);
       CHECK(rms > 0);
     }
   }

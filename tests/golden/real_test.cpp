@@ -2,6 +2,7 @@
 // the same data plus half of it on means, twice on maxima.
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "golden.hpp"
@@ -13,6 +14,15 @@ using namespace minfer;
 using namespace minfer::test;
 
 namespace {
+
+// f16, or what MINFER_TEST_KV_FORMAT says: to measure what the other formats cost.
+CpuOptions cpu_options() {
+  CpuOptions options;
+  const char* given = std::getenv("MINFER_TEST_KV_FORMAT");
+  const std::string name = given ? given : "f16";
+  options.kv_format = name == "f32" ? KvFormat::kF32 : name == "q8_0" ? KvFormat::kQ8_0 : KvFormat::kF16;
+  return options;
+}
 
 struct Limits {
   double mean_kl, max_kl, mean_top1, max_top1, max_top10, agreement;
@@ -40,7 +50,7 @@ Agreement measure_prompts(const ModelOnCpu& model, const std::string& folder) {
 }
 
 void check_prompts(std::string_view model_name, const std::string& folder, const Limits& limits) {
-  const ModelOnCpu model(model_file(model_name));
+  const ModelOnCpu model(model_file(model_name), cpu_options());
   const Agreement a = measure_prompts(model, folder);
   std::printf("%s: mean KL %.6f, max KL %.4f, top-1 dlogprob mean %.4f max %.3f, top-10 max %.3f, top-1 agreement %.4f, greedy %lu of %lu\n",
               folder.c_str(), a.mean_kl(), a.kl_max, a.mean_top1_dlogprob(), a.top1_dlogprob_max, a.top10_dlogprob_max, a.top1_agreement(),
@@ -58,7 +68,7 @@ void check_prompts(std::string_view model_name, const std::string& folder, const
 
 void check_perplexity(std::string_view model_name, const std::string& reference_file, const Limits& limits) {
   const nlohmann::json reference = nlohmann::json::parse(read_file(data_dir() / "ppl" / reference_file));
-  const ModelOnCpu model(model_file(model_name));
+  const ModelOnCpu model(model_file(model_name), cpu_options());
   const auto ids = model->tokenizer().encode(read_file(data_dir() / "ppl/text.txt"));
   REQUIRE(ids.ok());
   const std::vector<int32_t> tokens(ids->begin(), ids->end());
