@@ -36,9 +36,9 @@ inline std::vector<int32_t> tokens(const ModelOnBackends& model, size_t n, uint3
   return ids;
 }
 
-// Logits of a prompt of 70 tokens in chunks of 40 and 30, the last 5 rows asked for, and of three tokens behind it, one by one.
+// Logits of a prompt of 70 tokens in chunks of 30, 30 and 10, the last 5 rows asked for, and of three tokens behind it, one by one.
 inline std::vector<float> prompt_and_decode(Session& session, const std::vector<int32_t>& ids) {
-  std::vector<float> rows = run_tokens(session, {ids.begin(), ids.begin() + 70}, 5, 40);
+  std::vector<float> rows = run_tokens(session, {ids.begin(), ids.begin() + 70}, 5, 30);
   for (size_t i = 70; i < 73; ++i) {
     const std::vector<float> row = run_tokens(session, {ids[i]}, 1);
     rows.insert(rows.end(), row.begin(), row.end());
