@@ -89,7 +89,7 @@ class Session {
   KvBlocks blocks_;
   KvStore kv_;
   std::vector<KvStore::LayerRotation> rotations_;  // by layer; empty until the first removal that moves rows
-  GraphCache cache_;  // behind scratch_ and kv_: its plans go first
+  GraphCache cache_;                               // behind scratch_ and kv_: its plans go first
   Executor executor_;
   std::array<std::vector<int32_t>, kInputKinds> inputs_;  // kBlockTable is read from blocks_ in place
   SessionStats stats_;

@@ -57,8 +57,8 @@ std::optional<Refusal> check_descriptor_abi(const mi_plugin_desc& desc) {
     return refuse(unsupported("plugin was built for ABI {}.{}, this core provides {}.{}", desc.abi_major, desc.abi_minor, MI_ABI_MAJOR,
                               MI_ABI_MINOR));
   if (desc.min_host_minor > MI_ABI_MINOR)
-    return refuse(unsupported("plugin needs core ABI >= {}.{}, this core provides {}.{}", desc.abi_major, desc.min_host_minor,
-                              MI_ABI_MAJOR, MI_ABI_MINOR),
+    return refuse(unsupported("plugin needs core ABI >= {}.{}, this core provides {}.{}", desc.abi_major, desc.min_host_minor, MI_ABI_MAJOR,
+                              MI_ABI_MINOR),
                   "upgrade minfer, or install an older version of the plugin");
   return check_hash(view(desc.abi_hash));
 }
@@ -77,21 +77,21 @@ std::optional<Refusal> check_descriptor(const mi_plugin_desc& desc, const Manife
   return std::nullopt;
 }
 
-#define SLOT(field) {offsetof(Table, field), #field}
+#define SLOT(field) \
+  { offsetof(Table, field), #field }
 
 std::optional<Refusal> check_table(const mi_backend_v1* table) {
   using Table = mi_backend_v1;
   return check_slots(table, "backend",
-                     {SLOT(device_count), SLOT(device_open), SLOT(device_close), SLOT(device_info), SLOT(supports),
-                      SLOT(weights_import), SLOT(weights_free), SLOT(weights_bytes), SLOT(buffer_alloc), SLOT(buffer_free),
-                      SLOT(buffer_host_ptr), SLOT(buffer_write), SLOT(buffer_read), SLOT(kv_region_bytes), SLOT(kv_copy_rows),
-                      SLOT(kv_rotate), SLOT(plan_create), SLOT(plan_destroy), SLOT(plan_run), SLOT(sync)});
+                     {SLOT(device_count),    SLOT(device_open),  SLOT(device_close),  SLOT(device_info),     SLOT(supports),
+                      SLOT(weights_import),  SLOT(weights_free), SLOT(weights_bytes), SLOT(buffer_alloc),    SLOT(buffer_free),
+                      SLOT(buffer_host_ptr), SLOT(buffer_write), SLOT(buffer_read),   SLOT(kv_region_bytes), SLOT(kv_copy_rows),
+                      SLOT(kv_rotate),       SLOT(plan_create),  SLOT(plan_destroy),  SLOT(plan_run),        SLOT(sync)});
 }
 
 std::optional<Refusal> check_table(const mi_arch_v1* table) {
   using Table = mi_arch_v1;
-  return check_slots(table, "architecture",
-                     {SLOT(match), SLOT(create), SLOT(destroy), SLOT(info), SLOT(weights), SLOT(build)});
+  return check_slots(table, "architecture", {SLOT(match), SLOT(create), SLOT(destroy), SLOT(info), SLOT(weights), SLOT(build)});
 }
 
 #undef SLOT

@@ -8,8 +8,7 @@ namespace {
 
 static_assert(sizeof(KvRowCopy) == sizeof(mi_kv_copy) && offsetof(KvRowCopy, src_row) == offsetof(mi_kv_copy, src_row) &&
               offsetof(KvRowCopy, dst_block) == offsetof(mi_kv_copy, dst_block) &&
-              offsetof(KvRowCopy, dst_row) == offsetof(mi_kv_copy, dst_row) &&
-              offsetof(KvRowCopy, n_rows) == offsetof(mi_kv_copy, n_rows));
+              offsetof(KvRowCopy, dst_row) == offsetof(mi_kv_copy, dst_row) && offsetof(KvRowCopy, n_rows) == offsetof(mi_kv_copy, n_rows));
 static_assert(sizeof(KvRows) == sizeof(mi_kv_rows) && offsetof(KvRows, first_row) == offsetof(mi_kv_rows, first_row) &&
               offsetof(KvRows, n_rows) == offsetof(mi_kv_rows, n_rows));
 static_assert(kRoleMatrix == MI_ROLE_MATRIX && kRoleVector == MI_ROLE_VECTOR && kRoleEmbedding == MI_ROLE_EMBEDDING &&
@@ -186,10 +185,10 @@ class ProxyDevice final : public Device {
     const mi_kv_rotation how{sizeof how, rotation.delta, &rope, rotation.freq_factors, check_only};
     mi_weights* imported = weights ? static_cast<ProxyWeights*>(weights)->handle() : nullptr;
     AbiError error;
-    return error.status(owner_.table().kv_rotate(handle_, &in, handle_of(layer.k), &how, imported,
-                                                 reinterpret_cast<const mi_kv_rows*>(rows.data()), static_cast<uint32_t>(rows.size()),
-                                                 error.out()),
-                        owner_.who);
+    return error.status(
+        owner_.table().kv_rotate(handle_, &in, handle_of(layer.k), &how, imported, reinterpret_cast<const mi_kv_rows*>(rows.data()),
+                                 static_cast<uint32_t>(rows.size()), error.out()),
+        owner_.who);
   }
 
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override {

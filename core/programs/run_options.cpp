@@ -35,8 +35,8 @@ std::vector<OptionGroup> option_groups() {
                            "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
                           {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size, a limit; default auto: 4096, raised to the prompt"},
                           {"context-shift", 0, kValue, "on|off", "context.shift",
-        "on: where the context is full, drop its oldest half behind the system message and go on; default off"},
-       {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
+                           "on: where the context is full, drop its oldest half behind the system message and go on; default off"},
+                          {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
                           {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
                           kv_format_option()}};
   OptionGroup sampling{

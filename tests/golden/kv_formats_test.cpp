@@ -20,7 +20,8 @@ struct Format {
 };
 // f32: float arithmetic. f16: llama.cpp measures 0.0008 to 0.0017 RMS and 0.008 at most. q8_0: measured 0.018 to 0.026 RMS and 0.10 at
 // most; nothing independent to compare with, so the limit is twice that.
-const Format kFormats[] = {{KvFormat::kF32, "f32", {1e-5, 1e-4}}, {KvFormat::kF16, "f16", {4e-3, 0.016}}, {KvFormat::kQ8_0, "q8_0", {0.05, 0.2}}};
+const Format kFormats[] = {
+    {KvFormat::kF32, "f32", {1e-5, 1e-4}}, {KvFormat::kF16, "f16", {4e-3, 0.016}}, {KvFormat::kQ8_0, "q8_0", {0.05, 0.2}}};
 
 // q8_0 shares a scale among 32 elements of a head; one model has heads of 16.
 bool holds(const TinyCase& tiny, const Format& format) { return format.format != KvFormat::kQ8_0 || tiny.file != "qwen2_F32.gguf"; }

@@ -52,9 +52,10 @@ Agreement measure_prompts(const ModelOnCpu& model, const std::string& folder) {
 void check_prompts(std::string_view model_name, const std::string& folder, const Limits& limits) {
   const ModelOnCpu model(model_file(model_name), cpu_options());
   const Agreement a = measure_prompts(model, folder);
-  std::printf("%s: mean KL %.6f, max KL %.4f, top-1 dlogprob mean %.4f max %.3f, top-10 max %.3f, top-1 agreement %.4f, greedy %lu of %lu\n",
-              folder.c_str(), a.mean_kl(), a.kl_max, a.mean_top1_dlogprob(), a.top1_dlogprob_max, a.top10_dlogprob_max, a.top1_agreement(),
-              static_cast<unsigned long>(a.greedy_same), static_cast<unsigned long>(a.greedy_steps));
+  std::printf(
+      "%s: mean KL %.6f, max KL %.4f, top-1 dlogprob mean %.4f max %.3f, top-10 max %.3f, top-1 agreement %.4f, greedy %lu of %lu\n",
+      folder.c_str(), a.mean_kl(), a.kl_max, a.mean_top1_dlogprob(), a.top1_dlogprob_max, a.top10_dlogprob_max, a.top1_agreement(),
+      static_cast<unsigned long>(a.greedy_same), static_cast<unsigned long>(a.greedy_steps));
   CHECK(a.mean_kl() <= limits.mean_kl);
   CHECK(a.kl_max <= limits.max_kl);
   CHECK(a.mean_top1_dlogprob() <= limits.mean_top1);

@@ -17,7 +17,7 @@ struct Fixture {
   std::string architecture;
   uint32_t n_embd, n_head, n_ff, n_ctx;
   float eps;
-  std::vector<std::string> names;  // in file order
+  std::vector<std::string> names;                       // in file order
   std::map<std::string, std::vector<uint64_t>> shapes;  // row length first
   std::map<std::string, std::vector<float>> values;
 

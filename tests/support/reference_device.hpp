@@ -23,7 +23,7 @@ struct ReferenceCounters {
   uint64_t reads = 0;
   uint64_t writes = 0;
   uint64_t syncs = 0;
-  uint64_t kv_copies = 0;  // calls of kv_copy_rows
+  uint64_t kv_copies = 0;     // calls of kv_copy_rows
   uint64_t kv_rotations = 0;  // calls of kv_rotate that write
   uint64_t supports = 0;
   uint64_t plans = 0;

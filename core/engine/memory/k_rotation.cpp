@@ -6,8 +6,8 @@ namespace {
 bool is_positions(const Graph& graph, ValueId id) {
   if (id == kNone) return false;
   const Value& value = graph.values[graph.alias_root(id)];
-  return value.kind == ValueKind::kInput && (value.index == static_cast<uint32_t>(InputKind::kPositions) ||
-                                             value.index == static_cast<uint32_t>(InputKind::kOutPositions));
+  return value.kind == ValueKind::kInput &&
+         (value.index == static_cast<uint32_t>(InputKind::kPositions) || value.index == static_cast<uint32_t>(InputKind::kOutPositions));
 }
 
 }  // namespace
@@ -32,7 +32,8 @@ Result<std::vector<KvRotation>> find_k_rotations(const Graph& graph, uint32_t n_
     if (rope->inputs.size() > 2 && rope->inputs[2] != kNone) {
       rotation.freq_factors = graph.values[rope->inputs[2]].index;
       if (placement.weight_device[rotation.freq_factors] != placement.kv_device[node.layer])
-        return unsupported("layer {}: its KV and its frequency factors are on different devices, so a context cannot be shifted", node.layer);
+        return unsupported("layer {}: its KV and its frequency factors are on different devices, so a context cannot be shifted",
+                           node.layer);
     }
     found[node.layer] = true;
   }

@@ -73,7 +73,8 @@ class Placer {
 
   Error no_device_for_kv(uint32_t layer) const {
     const ModelInfo& info = architecture_.info();
-    const std::string what = text("{}: no listed backend keeps a KV of {} heads of {} in format ", layer_text(layer), info.n_head_kv, info.head_dim);
+    const std::string what =
+        text("{}: no listed backend keeps a KV of {} heads of {} in format ", layer_text(layer), info.n_head_kv, info.head_dim);
     switch (kv_format_) {
       case KvFormat::kF32: return unsupported("{}f32", what);
       case KvFormat::kF16: return unsupported("{}f16; try kv_format f32", what);

@@ -49,9 +49,7 @@ void quantize_q8(const float* x, unsigned char* group) noexcept {
 // One head of a row, from float to the canonical form.
 void encode_head(const KvLayout& layout, const float* x, unsigned char* row) noexcept {
   switch (layout.format) {
-    case KvFormat::kF32:
-      std::memcpy(row, x, sizeof(float) * static_cast<size_t>(layout.head_dim));
-      return;
+    case KvFormat::kF32: std::memcpy(row, x, sizeof(float) * static_cast<size_t>(layout.head_dim)); return;
     case KvFormat::kF16:
       for (int32_t d = 0; d < layout.head_dim; ++d) {
         const uint16_t h = f32_to_f16(x[d]);
@@ -88,9 +86,8 @@ int64_t v_offset(const KvLayout& layout, int64_t cell, int64_t kv_head) noexcept
 }
 
 void write_k_head(const KvLayout& layout, unsigned char* region, int64_t cell, int64_t kv_head, const unsigned char* row) noexcept {
-  for_each_k_piece(layout, cell, kv_head, [=](int64_t in_row, int64_t in_region, size_t bytes) {
-    std::memcpy(region + in_region, row + in_row, bytes);
-  });
+  for_each_k_piece(layout, cell, kv_head,
+                   [=](int64_t in_row, int64_t in_region, size_t bytes) { std::memcpy(region + in_region, row + in_row, bytes); });
 }
 
 }  // namespace
@@ -124,9 +121,8 @@ void kv_read_row(const KvLayout& layout, const void* k_region, const void* v_reg
   const int64_t head_bytes = kv_head_row_bytes(layout);
   for (int64_t h = 0; h < layout.n_kv_heads; ++h) {
     unsigned char* k_out = static_cast<unsigned char*>(k_row) + h * head_bytes;
-    for_each_k_piece(layout, cell, h, [=](int64_t in_row, int64_t in_region, size_t bytes) {
-      std::memcpy(k_out + in_row, k + in_region, bytes);
-    });
+    for_each_k_piece(layout, cell, h,
+                     [=](int64_t in_row, int64_t in_region, size_t bytes) { std::memcpy(k_out + in_row, k + in_region, bytes); });
     std::memcpy(static_cast<unsigned char*>(v_row) + h * head_bytes, v + v_offset(layout, cell, h), static_cast<size_t>(head_bytes));
   }
 }
@@ -144,9 +140,7 @@ void kv_row_to_f32(const KvLayout& layout, const void* row, float* out) noexcept
   const auto* bytes = static_cast<const unsigned char*>(row);
   const int64_t n = int64_t{layout.n_kv_heads} * layout.head_dim;
   switch (layout.format) {
-    case KvFormat::kF32:
-      std::memcpy(out, bytes, sizeof(float) * static_cast<size_t>(n));
-      return;
+    case KvFormat::kF32: std::memcpy(out, bytes, sizeof(float) * static_cast<size_t>(n)); return;
     case KvFormat::kF16:
       for (int64_t i = 0; i < n; ++i) {
         uint16_t h;
@@ -172,9 +166,8 @@ void kv_copy_rows(const KvLayout& layout, void* k_region, void* v_region, int64_
   auto* v = static_cast<unsigned char*>(v_region);
   for (int64_t i = 0; i < n_rows; ++i) {
     for (int64_t h = 0; h < layout.n_kv_heads; ++h) {
-      for_each_k_piece(layout, src_cell + i, h, [&](int64_t in_row, int64_t in_region, size_t bytes) {
-        std::memcpy(row + in_row, k + in_region, bytes);
-      });
+      for_each_k_piece(layout, src_cell + i, h,
+                       [&](int64_t in_row, int64_t in_region, size_t bytes) { std::memcpy(row + in_row, k + in_region, bytes); });
       write_k_head(layout, k, dst_cell + i, h, row);
       std::memmove(v + v_offset(layout, dst_cell + i, h), v + v_offset(layout, src_cell + i, h), static_cast<size_t>(head_bytes));
     }
@@ -189,9 +182,8 @@ KvStore kv_rotate_rows(const KvLayout& layout, void* k_region, int64_t cell, int
   auto* k = static_cast<unsigned char*>(k_region);
   for (int64_t i = 0; i < n_rows; ++i) {
     for (int64_t h = 0; h < layout.n_kv_heads; ++h) {
-      for_each_k_piece(layout, cell + i, h, [&](int64_t in_row, int64_t in_region, size_t bytes) {
-        std::memcpy(row + in_row, k + in_region, bytes);
-      });
+      for_each_k_piece(layout, cell + i, h,
+                       [&](int64_t in_row, int64_t in_region, size_t bytes) { std::memcpy(row + in_row, k + in_region, bytes); });
       kv_row_to_f32(one_head, row, x);
       rotate(x, 1, layout.head_dim, layout.head_dim, cos, sin);
       if (const KvStore state = judge(layout.format, x, layout.head_dim); state != KvStore::kOk) {

@@ -20,7 +20,8 @@ void copy_rows(Cells& cells, const std::vector<KvRowCopy>& copies) {
   for (const KvRowCopy& copy : copies) {
     REQUIRE(copy.src_row + copy.n_rows <= 64);
     REQUIRE(copy.dst_row + copy.n_rows <= 64);
-    for (uint32_t i = 0; i < copy.n_rows; ++i) cells[copy.dst_block * 64 + copy.dst_row + i] = cells.at(copy.src_block * 64 + copy.src_row + i);
+    for (uint32_t i = 0; i < copy.n_rows; ++i)
+      cells[copy.dst_block * 64 + copy.dst_row + i] = cells.at(copy.src_block * 64 + copy.src_row + i);
   }
 }
 

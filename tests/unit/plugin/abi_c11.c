@@ -19,13 +19,13 @@ _Static_assert(sizeof(mi_device_info) == 280, "mi_device_info");
 _Static_assert(sizeof(mi_kv_copy) == 20, "mi_kv_copy");
 _Static_assert(sizeof(mi_kv_rows) == 12, "mi_kv_rows");
 _Static_assert(sizeof(mi_kv_rotation) == 24, "mi_kv_rotation");
-_Static_assert(sizeof(mi_backend_v1) == 8 + 20 * sizeof(void *), "mi_backend_v1");
-_Static_assert(sizeof(mi_arch_v1) == 8 + 6 * sizeof(void *), "mi_arch_v1");
+_Static_assert(sizeof(mi_backend_v1) == 8 + 20 * sizeof(void*), "mi_backend_v1");
+_Static_assert(sizeof(mi_arch_v1) == 8 + 6 * sizeof(void*), "mi_arch_v1");
 
 /* For the test that C and C++ see one layout. */
 size_t minfer_test_c_layout(int which) {
-  const size_t sizes[] = {sizeof(mi_error),  sizeof(mi_plugin_desc), sizeof(mi_op_attrs), sizeof(mi_value),       sizeof(mi_node),
-                          sizeof(mi_step),   sizeof(mi_graph_view),  sizeof(mi_weight),   sizeof(mi_device_info), sizeof(mi_backend_v1),
-                          sizeof(mi_arch_v1)};
+  const size_t sizes[] = {sizeof(mi_error),       sizeof(mi_plugin_desc), sizeof(mi_op_attrs),   sizeof(mi_value),
+                          sizeof(mi_node),        sizeof(mi_step),        sizeof(mi_graph_view), sizeof(mi_weight),
+                          sizeof(mi_device_info), sizeof(mi_backend_v1),  sizeof(mi_arch_v1)};
   return which < (int)(sizeof sizes / sizeof sizes[0]) ? sizes[which] : 0;
 }

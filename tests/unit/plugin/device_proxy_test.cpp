@@ -24,8 +24,8 @@ struct Seen {
   uint64_t uid = 0;
   std::vector<uint32_t> input_bytes;
   std::vector<uint32_t> copies;
-  std::vector<uint32_t> rows;      // of kv_rotate
-  std::vector<int32_t> rotation;   // delta, id of the factors, weights given, head_dim
+  std::vector<uint32_t> rows;     // of kv_rotate
+  std::vector<int32_t> rotation;  // delta, id of the factors, weights given, head_dim
 } seen;
 
 struct Counted {
@@ -94,7 +94,8 @@ class TestDevice final : public sdk::Device, Counted {
                  uint32_t n) override {
     if (rotation.check_only) sdk::fail(MI_INVALID_ARGUMENT, "only a check");
     seen.attrs = *rotation.rope;
-    seen.rotation = {rotation.delta, static_cast<int32_t>(rotation.freq_factors), weights != nullptr, static_cast<int32_t>(layout.head_dim)};
+    seen.rotation = {rotation.delta, static_cast<int32_t>(rotation.freq_factors), weights != nullptr,
+                     static_cast<int32_t>(layout.head_dim)};
     for (uint32_t i = 0; i < n; ++i) seen.rows = {rows[i].block, rows[i].first_row, rows[i].n_rows};
   }
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override {
@@ -121,8 +122,9 @@ class TestBackend final : public sdk::Backend, Counted {
   std::unique_ptr<sdk::Device> open_device(uint32_t) override { return std::make_unique<TestDevice>(); }
 };
 
-const mi_plugin_desc kDesc = {sizeof(mi_plugin_desc), 1, 0, 0, MI_PLUGIN_BACKEND, 0, "test", "1.0", "", "", nullptr,
-                              [](void* self) { delete static_cast<sdk::Backend*>(self); }};
+const mi_plugin_desc kDesc = {sizeof(mi_plugin_desc), 1, 0, 0, MI_PLUGIN_BACKEND, 0, "test", "1.0", "", "", nullptr, [](void* self) {
+                                delete static_cast<sdk::Backend*>(self);
+                              }};
 
 std::vector<std::unique_ptr<Device>> open_test_devices() {
   seen = {};

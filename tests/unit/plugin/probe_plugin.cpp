@@ -95,9 +95,17 @@ constexpr uint32_t kTableSize = offsetof(mi_backend_v1, plan_run);
 constexpr uint32_t kTableSize = sizeof(mi_backend_v1);
 #endif
 const mi_backend_v1 kTable = {
-    kTableSize,     0,           device_count, device_open,     device_close, device_info,     supports,
-    weights_import, weights_free, weights_bytes, buffer_alloc,  buffer_free,  buffer_host_ptr, buffer_write,
-    buffer_read,    kv_region_bytes, kv_copy_rows, kv_rotate,   plan_create,  plan_destroy,    plan_run,     sync,
+    kTableSize,      0,
+    device_count,    device_open,
+    device_close,    device_info,
+    supports,        weights_import,
+    weights_free,    weights_bytes,
+    buffer_alloc,    buffer_free,
+    buffer_host_ptr, buffer_write,
+    buffer_read,     kv_region_bytes,
+    kv_copy_rows,    kv_rotate,
+    plan_create,     plan_destroy,
+    plan_run,        sync,
 };
 
 int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, [[maybe_unused]] mi_error* error) {

@@ -39,7 +39,7 @@ typedef struct mi_weight {
   uint64_t dims[4];
   uint32_t roles;
   uint32_t layer;
-  const void *data; /* GGUF layout, row-major; stays valid until weights_free */
+  const void* data; /* GGUF layout, row-major; stays valid until weights_free */
   uint64_t size_bytes;
 } mi_weight;
 
@@ -49,13 +49,13 @@ typedef struct mi_weight_list {
   uint32_t struct_size;
   uint32_t n_weights;
   uint64_t weight_stride;
-  const mi_weight *weights;
-  void *ctx;
-  void (*source_done)(void *ctx, uint32_t id);
+  const mi_weight* weights;
+  void* ctx;
+  void (*source_done)(void* ctx, uint32_t id);
 } mi_weight_list;
 
 typedef struct mi_span {
-  const void *data;
+  const void* data;
   uint64_t size_bytes;
 } mi_span;
 
@@ -66,9 +66,9 @@ typedef struct mi_span {
 typedef struct mi_step {
   uint32_t struct_size;
   uint32_t n_inputs;
-  const mi_span *inputs;
-  void *stop_ctx;
-  int32_t (*should_stop)(void *stop_ctx);
+  const mi_span* inputs;
+  void* stop_ctx;
+  int32_t (*should_stop)(void* stop_ctx);
 } mi_step;
 
 /* Copies n_rows K rows and V rows between blocks of one layer. Each range lies inside its block. The copies of a call take effect row
@@ -95,7 +95,7 @@ typedef struct mi_kv_rows {
 typedef struct mi_kv_rotation {
   uint32_t struct_size;
   int32_t delta;
-  const mi_op_attrs *rope; /* of the MI_OP_ROPE that turned the keys of this layer */
+  const mi_op_attrs* rope; /* of the MI_OP_ROPE that turned the keys of this layer */
   uint32_t freq_factors;   /* id of its weight of frequency factors, MI_NONE where there is none */
   uint32_t check_only;
 } mi_kv_rotation;
@@ -106,43 +106,43 @@ typedef struct mi_backend_v1 {
 
   /* self is what the plugin's open returned. The devices to use, as the plugin's options say: the host opens them all, so that a
    * plugin that finds several may offer the best one alone. 0: there is none on this machine. */
-  uint32_t (*device_count)(void *self);
-  int32_t (*device_open)(void *self, uint32_t index, mi_device **out, mi_error *error);
-  void (*device_close)(mi_device *device);
-  int32_t (*device_info)(mi_device *device, mi_device_info *out, mi_error *error);
+  uint32_t (*device_count)(void* self);
+  int32_t (*device_open)(void* self, uint32_t index, mi_device** out, mi_error* error);
+  void (*device_close)(mi_device* device);
+  int32_t (*device_info)(mi_device* device, mi_device_info* out, mi_error* error);
 
   /* node_mask[i] = 1 where node i can be run on this device as it stands (operation, types, shapes, KV format). */
-  int32_t (*supports)(mi_device *device, const mi_graph_view *graph, uint8_t *node_mask, mi_error *error);
+  int32_t (*supports)(mi_device* device, const mi_graph_view* graph, uint8_t* node_mask, mi_error* error);
 
-  int32_t (*weights_import)(mi_device *device, const mi_weight_list *list, mi_weights **out, mi_error *error);
-  void (*weights_free)(mi_weights *weights);
-  uint64_t (*weights_bytes)(mi_weights *weights); /* memory of its own, borrowed bytes not counted */
+  int32_t (*weights_import)(mi_device* device, const mi_weight_list* list, mi_weights** out, mi_error* error);
+  void (*weights_free)(mi_weights* weights);
+  uint64_t (*weights_bytes)(mi_weights* weights); /* memory of its own, borrowed bytes not counted */
 
-  int32_t (*buffer_alloc)(mi_device *device, uint64_t size_bytes, mi_buffer **out, mi_error *error);
-  void (*buffer_free)(mi_buffer *buffer);
-  void *(*buffer_host_ptr)(mi_buffer *buffer); /* NULL where the host cannot touch the memory */
-  int32_t (*buffer_write)(mi_buffer *buffer, uint64_t offset, const void *src, uint64_t size_bytes, mi_error *error);
-  int32_t (*buffer_read)(mi_buffer *buffer, uint64_t offset, void *dst, uint64_t size_bytes, mi_error *error);
+  int32_t (*buffer_alloc)(mi_device* device, uint64_t size_bytes, mi_buffer** out, mi_error* error);
+  void (*buffer_free)(mi_buffer* buffer);
+  void* (*buffer_host_ptr)(mi_buffer* buffer); /* NULL where the host cannot touch the memory */
+  int32_t (*buffer_write)(mi_buffer* buffer, uint64_t offset, const void* src, uint64_t size_bytes, mi_error* error);
+  int32_t (*buffer_read)(mi_buffer* buffer, uint64_t offset, void* dst, uint64_t size_bytes, mi_error* error);
 
   /* Bytes of one region (K and V may differ). */
-  int32_t (*kv_region_bytes)(mi_device *device, const mi_kv_layout *layout, uint64_t *k_bytes, uint64_t *v_bytes, mi_error *error);
-  int32_t (*kv_copy_rows)(mi_device *device, const mi_kv_layout *layout, mi_buffer *k, mi_buffer *v, const mi_kv_copy *copies,
-                          uint32_t n_copies, mi_error *error);
+  int32_t (*kv_region_bytes)(mi_device* device, const mi_kv_layout* layout, uint64_t* k_bytes, uint64_t* v_bytes, mi_error* error);
+  int32_t (*kv_copy_rows)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_copy* copies,
+                          uint32_t n_copies, mi_error* error);
   /* weights may be NULL where rotation->freq_factors is MI_NONE. Everything is judged before anything is written: ranges, a
    * rotation out of range, a turned key that the format cannot hold. MI_UNSUPPORTED: this backend does not turn keys, and
    * the host then refuses to shift a context. */
-  int32_t (*kv_rotate)(mi_device *device, const mi_kv_layout *layout, mi_buffer *k, const mi_kv_rotation *rotation, mi_weights *weights,
-                       const mi_kv_rows *rows, uint32_t n_ranges, mi_error *error);
+  int32_t (*kv_rotate)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, const mi_kv_rotation* rotation, mi_weights* weights,
+                       const mi_kv_rows* rows, uint32_t n_ranges, mi_error* error);
 
   /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run and kv_copy_rows may
    * return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits for all.
    * What fails later is reported by a later call on the device, at the latest by the one that waits (sync, buffer_read), once; work that
    * was ordered behind it may be left undone. The host waits, after a failure too, before it destroys a plan or frees a buffer
    * that work may still use. */
-  int32_t (*plan_create)(mi_device *device, const mi_graph_view *graph, mi_weights *weights, mi_plan **out, mi_error *error);
-  void (*plan_destroy)(mi_plan *plan);
-  int32_t (*plan_run)(mi_plan *plan, const mi_step *step, mi_error *error);
-  int32_t (*sync)(mi_device *device, mi_error *error);
+  int32_t (*plan_create)(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out, mi_error* error);
+  void (*plan_destroy)(mi_plan* plan);
+  int32_t (*plan_run)(mi_plan* plan, const mi_step* step, mi_error* error);
+  int32_t (*sync)(mi_device* device, mi_error* error);
 } mi_backend_v1;
 
 #endif

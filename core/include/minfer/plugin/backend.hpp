@@ -209,20 +209,16 @@ inline int32_t kv_region_bytes(mi_device* device, const mi_kv_layout* layout, ui
 }
 inline int32_t kv_copy_rows(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_copy* copies,
                             uint32_t n_copies, mi_error* error) noexcept {
-  return guarded(error,
-                 [&] { as<Device>(device).kv_copy_rows(*layout, as<Buffer>(k), as<Buffer>(v), copies, n_copies); });
+  return guarded(error, [&] { as<Device>(device).kv_copy_rows(*layout, as<Buffer>(k), as<Buffer>(v), copies, n_copies); });
 }
 inline int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, const mi_kv_rotation* rotation, mi_weights* weights,
                          const mi_kv_rows* rows, uint32_t n_ranges, mi_error* error) noexcept {
-  return guarded(error, [&] {
-    as<Device>(device).kv_rotate(*layout, as<Buffer>(k), *rotation, reinterpret_cast<Weights*>(weights), rows, n_ranges);
-  });
+  return guarded(
+      error, [&] { as<Device>(device).kv_rotate(*layout, as<Buffer>(k), *rotation, reinterpret_cast<Weights*>(weights), rows, n_ranges); });
 }
-inline int32_t plan_create(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out,
-                           mi_error* error) noexcept {
-  return guarded(error, [&] {
-    *out = give<mi_plan>(as<Device>(device).create_plan(GraphView(graph), reinterpret_cast<Weights*>(weights)));
-  });
+inline int32_t plan_create(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out, mi_error* error) noexcept {
+  return guarded(error,
+                 [&] { *out = give<mi_plan>(as<Device>(device).create_plan(GraphView(graph), reinterpret_cast<Weights*>(weights))); });
 }
 inline void plan_destroy(mi_plan* plan) noexcept { delete &as<Plan>(plan); }
 inline int32_t plan_run(mi_plan* plan, const mi_step* step, mi_error* error) noexcept {
@@ -233,16 +229,35 @@ inline int32_t sync(mi_device* device, mi_error* error) noexcept {
 }
 
 inline constexpr mi_backend_v1 kTable = {
-    sizeof(mi_backend_v1), 0,            device_count, device_open,     device_close,    device_info,  supports,  weights_import,
-    weights_free,          weights_bytes, buffer_alloc, buffer_free,     buffer_host_ptr, buffer_write, buffer_read,
-    kv_region_bytes,       kv_copy_rows, kv_rotate,    plan_create,     plan_destroy,    plan_run,     sync,
+    sizeof(mi_backend_v1),
+    0,
+    device_count,
+    device_open,
+    device_close,
+    device_info,
+    supports,
+    weights_import,
+    weights_free,
+    weights_bytes,
+    buffer_alloc,
+    buffer_free,
+    buffer_host_ptr,
+    buffer_write,
+    buffer_read,
+    kv_region_bytes,
+    kv_copy_rows,
+    kv_rotate,
+    plan_create,
+    plan_destroy,
+    plan_run,
+    sync,
 };
 
 }  // namespace backend_thunks
 
 MINFER_SDK_END
 
-#define MINFER_EXPORT_BACKEND(Class, name, version)                                                                    \
+#define MINFER_EXPORT_BACKEND(Class, name, version) \
   MINFER_EXPORT_PLUGIN(Class, ::minfer::sdk::Backend, ::minfer::sdk::backend_thunks::kTable, MI_PLUGIN_BACKEND, name, version)
 
 #endif
