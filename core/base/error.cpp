@@ -28,8 +28,7 @@ Error Error::in(std::string_view place) const {
 
 std::string format_text(std::string_view pattern, std::initializer_list<FormatArg> args) {
   fmt::dynamic_format_arg_store<fmt::format_context> store;
-  for (const FormatArg& arg : args)
-    std::visit([&](const auto& value) { store.push_back(value); }, arg.value());
+  for (const FormatArg& arg : args) std::visit([&](const auto& value) { store.push_back(value); }, arg.value());
   try {
     return fmt::vformat(fmt::string_view(pattern.data(), pattern.size()), store);
   } catch (const fmt::format_error&) {

@@ -143,15 +143,13 @@ class [[nodiscard]] Result {
 #define MINFER_CONCAT(a, b) MINFER_CONCAT_INNER(a, b)
 
 // Returns the error of a Status expression from the calling function.
-#define MINFER_TRY(expression)                                      \
-  do {                                                              \
-    if (auto try_status_ = (expression); !try_status_.ok())         \
-      return try_status_.error();                                   \
+#define MINFER_TRY(expression)                                                          \
+  do {                                                                                  \
+    if (auto try_status_ = (expression); !try_status_.ok()) return try_status_.error(); \
   } while (0)
 
 // MINFER_ASSIGN(auto file, open(path)): the value of a Result, or its error returned from the calling function.
-#define MINFER_ASSIGN(target, expression) \
-  MINFER_ASSIGN_NAMED(target, expression, MINFER_CONCAT(assign_result_, __LINE__))
+#define MINFER_ASSIGN(target, expression) MINFER_ASSIGN_NAMED(target, expression, MINFER_CONCAT(assign_result_, __LINE__))
 #define MINFER_ASSIGN_NAMED(target, expression, name) \
   auto name = (expression);                           \
   if (!name.ok()) return name.error();                \

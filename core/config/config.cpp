@@ -60,9 +60,8 @@ Result<BackendChoice> read_backend(const Node& node) {
   if (const Node* strict = node.find("strict")) {
     MINFER_ASSIGN(backend.strict, yaml::read_boolean(*strict));
   }
-  std::erase_if(backend.options.children, [](const Node& child) {
-    return child.key == "name" || child.key == "gpu_layers" || child.key == "strict";
-  });
+  std::erase_if(backend.options.children,
+                [](const Node& child) { return child.key == "name" || child.key == "gpu_layers" || child.key == "strict"; });
   return backend;
 }
 
@@ -91,8 +90,9 @@ Status read_context(const Node& node, ContextConfig& c) {
       if (value.ok()) c.n_ctx = static_cast<uint32_t>(*value);
     }
   }
-  c.kv_format = r.choice("kv_format", c.kv_format,
-                         {{"auto", KvFormatChoice::kAuto}, {"f32", KvFormatChoice::kF32}, {"f16", KvFormatChoice::kF16}, {"q8_0", KvFormatChoice::kQ8_0}});
+  c.kv_format = r.choice(
+      "kv_format", c.kv_format,
+      {{"auto", KvFormatChoice::kAuto}, {"f32", KvFormatChoice::kF32}, {"f16", KvFormatChoice::kF16}, {"q8_0", KvFormatChoice::kQ8_0}});
   c.n_batch = r.integer("n_batch", c.n_batch, {1, kMaxBatchRows});
   c.shift = r.choice("shift", c.shift, {{"off", ContextShift::kOff}, {"on", ContextShift::kOn}});
   return r.finish();

@@ -30,9 +30,9 @@ struct GpuLayers {
 struct BackendChoice {
   std::string name;
   GpuLayers gpu_layers;
-  bool strict = false;   // an op that this backend lacks is an error instead of going to the next one
-  yaml::Node options;    // a mapping: the keys that belong to the plugin, with their places
-  std::string where;     // place of the entry, for messages: "run.yaml:7:6"
+  bool strict = false;  // an op that this backend lacks is an error instead of going to the next one
+  yaml::Node options;   // a mapping: the keys that belong to the plugin, with their places
+  std::string where;    // place of the entry, for messages: "run.yaml:7:6"
 };
 
 enum class KvFormatChoice { kAuto, kF32, kF16, kQ8_0 };
@@ -57,10 +57,10 @@ struct GenerationConfig {
 
 struct SamplingConfig {
   uint64_t seed = 42;
-  float temperature = 0.8f;  // 0: greedy
-  uint32_t top_k = 40;       // 0: off
-  float top_p = 0.95f;       // 1: off
-  float min_p = 0.0f;        // 0: off
+  float temperature = 0.8f;     // 0: greedy
+  uint32_t top_k = 40;          // 0: off
+  float top_p = 0.95f;          // 1: off
+  float min_p = 0.0f;           // 0: off
   float repeat_penalty = 1.1f;  // 1: off
   float frequency_penalty = 0.0f;
   float presence_penalty = 0.0f;

@@ -89,11 +89,9 @@ class Finder {
 
   void add_manifest(const fs::path& path, std::string_view origin) {
     const auto canonical = canonical_path(path);
-    if (!canonical.ok())
-      return add_failed(path, origin, Stage::kFound, canonical.error(), "check the path");
+    if (!canonical.ok()) return add_failed(path, origin, Stage::kFound, canonical.error(), "check the path");
     const auto manifest = read_manifest(*canonical);
-    if (!manifest.ok())
-      return add_failed(*canonical, origin, Stage::kManifest, manifest.error(), "install the plugin again");
+    if (!manifest.ok()) return add_failed(*canonical, origin, Stage::kManifest, manifest.error(), "install the plugin again");
     Candidate candidate;
     candidate.path = *canonical;
     candidate.origin = origin;
@@ -114,8 +112,7 @@ class Finder {
     for (const fs::path& file : {candidate.path, candidate.library}) {
       const auto reason = world_writable(file);
       if (!reason) continue;
-      if (!allow_unsafe_)
-        return fail(Stage::kSafety, invalid("{}", *reason), "chmod o-w it, or set plugins.allow_unsafe_paths: true");
+      if (!allow_unsafe_) return fail(Stage::kSafety, invalid("{}", *reason), "chmod o-w it, or set plugins.allow_unsafe_paths: true");
       notice(text("{}: {}, allowed by allow_unsafe_paths", file.string(), *reason));
     }
     if (const auto refusal = check_manifest_abi(candidate.manifest)) return fail(Stage::kAbi, refusal->error, refusal->hint);

@@ -21,20 +21,20 @@ struct SearchPaths {
 };
 
 struct Candidate {
-  std::filesystem::path path;     // canonical: the manifest, or a library that has none
-  std::string origin;             // "--plugin", "--plugin-dir", "MINFER_PLUGIN_PATH", "program folder", "installed"
-  Manifest manifest;              // name is empty where it could not be read
-  std::filesystem::path library;  // canonical, in the manifest's folder
-  Record record;                  // judged without loading: ok() = nothing speaks against it
+  std::filesystem::path path;         // canonical: the manifest, or a library that has none
+  std::string origin;                 // "--plugin", "--plugin-dir", "MINFER_PLUGIN_PATH", "program folder", "installed"
+  Manifest manifest;                  // name is empty where it could not be read
+  std::filesystem::path library;      // canonical, in the manifest's folder
+  Record record;                      // judged without loading: ok() = nothing speaks against it
   std::filesystem::path shadowed_by;  // the candidate that is used instead; empty: this one is
 
   bool is(Kind kind, std::string_view name) const { return manifest.name == name && manifest.kind == kind; }
 };
 
 struct Discovery {
-  std::vector<Candidate> candidates;              // in search order, in a folder by file name
+  std::vector<Candidate> candidates;            // in search order, in a folder by file name
   std::vector<std::filesystem::path> searched;  // folders, whether they exist or not
-  std::vector<std::string> notices;               // one line each: what was ignored or allowed against the rules
+  std::vector<std::string> notices;             // one line each: what was ignored or allowed against the rules
 };
 
 // Never fails as a whole: what is wrong stands in the records. Not thread-safe against changes of the folders.

@@ -28,8 +28,8 @@ static_assert(static_cast<uint32_t>(KvFormat::kF32) == MI_TYPE_F32 && static_cas
 static_assert(kNone == MI_NONE && kEmbeddingLayer == MI_LAYER_EMBEDDING && kOutputLayer == MI_LAYER_OUTPUT);
 
 mi_op_attrs to_abi(const OpAttrs& a) {
-  return {sizeof(mi_op_attrs), a.n_head,         a.n_head_kv,       a.head_dim,   a.eps,    static_cast<uint32_t>(a.rope_kind),
-          a.rope_freq_base,    a.rope_freq_scale, a.attn_scale, a.window, a.view_offset};
+  return {sizeof(mi_op_attrs), a.n_head,          a.n_head_kv,  a.head_dim, a.eps,        static_cast<uint32_t>(a.rope_kind),
+          a.rope_freq_base,    a.rope_freq_scale, a.attn_scale, a.window,   a.view_offset};
 }
 
 mi_kv_layout to_abi(const KvLayout& layout) {

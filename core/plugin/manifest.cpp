@@ -12,12 +12,9 @@ namespace {
 
 bool all_of(std::string_view text, std::string_view allowed) { return text.find_first_not_of(allowed) == std::string_view::npos; }
 
-bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 32 && all_of(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-}
+bool is_name(std::string_view text) { return !text.empty() && text.size() <= 32 && all_of(text, "abcdefghijklmnopqrstuvwxyz0123456789_"); }
 bool is_word(std::string_view text) {
-  return !text.empty() && text.size() <= 64 &&
-         all_of(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.");
+  return !text.empty() && text.size() <= 64 && all_of(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.");
 }
 bool is_hash(std::string_view text) { return text.size() == 64 && all_of(text, "0123456789abcdef"); }
 // A file of the same folder.
@@ -49,7 +46,8 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view file_nam
   m.name = checked("name", is_name, "a plugin name: 1 to 32 of a-z, 0-9 and _");
   m.version = checked("version", is_word, "a version like 1.2.0");
   m.library = checked("library", is_library, "the name of a .so file in the manifest's folder");
-  checked("abi", [&](std::string_view v) { return read_abi(v, m.abi_major, m.abi_minor); }, "an ABI version like 1.0");
+  checked(
+      "abi", [&](std::string_view v) { return read_abi(v, m.abi_major, m.abi_minor); }, "an ABI version like 1.0");
   m.abi_hash = checked("abi_hash", is_hash, "64 hexadecimal digits");
   m.platform = checked("platform", is_word, "a platform like linux-x86_64");
   m.priority = r.integer("priority", m.priority, {0, 1000});

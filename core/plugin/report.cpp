@@ -55,16 +55,16 @@ Error not_installed(const NameRequest& request) {
   std::string looked;
   for (const auto& folder : request.searched) looked += text("\n  looked {}", folder.string());
   return not_found("{} is not installed{}\n  do     install the plugin minfer-{}-{}, or name its folder with --plugin-dir   ({})",
-                   subject(request), looked.empty() ? "\n  looked nowhere: no plugin folder is configured" : looked,
-                   kind_key(request.kind), request.name, available(request));
+                   subject(request), looked.empty() ? "\n  looked nowhere: no plugin folder is configured" : looked, kind_key(request.kind),
+                   request.name, available(request));
 }
 
 Error not_usable(const NameRequest& request, const Record& record) {
   return make_error(record.code,
                     "{} is not usable\n  tried  {}\n  stage  {}\n"
                     "  do     {}   ({}; `minfer-plugins --why {}` for all candidates)",
-                    subject(request), record.path.string(), describe(record),
-                    record.hint.empty() ? "see the reason above" : record.hint, available(request), request.name);
+                    subject(request), record.path.string(), describe(record), record.hint.empty() ? "see the reason above" : record.hint,
+                    available(request), request.name);
 }
 
 std::string describe(const Record& record) {

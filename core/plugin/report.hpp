@@ -35,7 +35,7 @@ struct NameRequest {
   Kind kind;
   std::string_view name;
   std::string_view where;
-  std::vector<std::string> available;             // names of that kind that may be asked for
+  std::vector<std::string> available;           // names of that kind that may be asked for
   std::vector<std::filesystem::path> searched;  // folders, in order
 };
 // No plugin has that name: the nearest one, or where we looked.

@@ -17,7 +17,7 @@ struct Utf8Char {
 
 // What the first byte of a sequence says about the rest.
 struct Utf8Lead {
-  uint32_t size;            // 0: this byte begins no sequence
+  uint32_t size;              // 0: this byte begins no sequence
   uint8_t second_min = 0x80;  // the range of the second byte; third and fourth are always 80 to BF
   uint8_t second_max = 0xBF;
 };

@@ -66,7 +66,8 @@ constexpr size_t kMaxEntries = size_t{1} << 28;
 
 Result<Vocabulary> Vocabulary::build(const VocabularySource& source) {
   if (is_sentencepiece(source.model))
-    return unsupported("tokenizer.ggml.model is '{}' (a SentencePiece vocabulary); only byte-level BPE ('gpt2') is supported", source.model);
+    return unsupported("tokenizer.ggml.model is '{}' (a SentencePiece vocabulary); only byte-level BPE ('gpt2') is supported",
+                       source.model);
   if (source.model.empty()) return invalid("tokenizer.ggml.model is missing; expected 'gpt2' (byte-level BPE)");
   if (source.model != "gpt2")
     return unsupported("tokenizer.ggml.model is {}; only byte-level BPE ('gpt2') is supported", quote(source.model));
@@ -136,10 +137,8 @@ Status Vocabulary::add_special_ids(const VocabularySource& source) {
   } ids[] = {{"bos", source.bos}, {"eos", source.eos},     {"eot", source.eot},
              {"eom", source.eom}, {"unknown", source.unk}, {"padding", source.pad}};
   for (const auto& [key, id] : ids)
-    if (id && *id >= size())
-      return invalid("tokenizer.ggml.{}_token_id is {}, but the vocabulary has {} tokens", key, *id, size());
-  if (source.add_bos && !source.bos)
-    return invalid("tokenizer.ggml.add_bos_token is true, but tokenizer.ggml.bos_token_id is missing");
+    if (id && *id >= size()) return invalid("tokenizer.ggml.{}_token_id is {}, but the vocabulary has {} tokens", key, *id, size());
+  if (source.add_bos && !source.bos) return invalid("tokenizer.ggml.add_bos_token is true, but tokenizer.ggml.bos_token_id is missing");
   bos_ = source.bos;
   eos_ = source.eos;
   add_bos_ = source.add_bos;

@@ -22,11 +22,11 @@ enum class TokenType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserD
 
 // What a model file says. The views are read during Vocabulary::build only.
 struct VocabularySource {
-  std::string_view model;                // tokenizer.ggml.model
-  std::string_view pre;                  // tokenizer.ggml.pre, empty when missing
-  std::vector<std::string_view> tokens;  // tokenizer.ggml.tokens, in the byte alphabet of GPT-2
-  std::vector<int64_t> token_types;      // tokenizer.ggml.token_type, one per token
-  std::vector<std::string_view> merges;  // tokenizer.ggml.merges, "left right", best first
+  std::string_view model;                                // tokenizer.ggml.model
+  std::string_view pre;                                  // tokenizer.ggml.pre, empty when missing
+  std::vector<std::string_view> tokens;                  // tokenizer.ggml.tokens, in the byte alphabet of GPT-2
+  std::vector<int64_t> token_types;                      // tokenizer.ggml.token_type, one per token
+  std::vector<std::string_view> merges;                  // tokenizer.ggml.merges, "left right", best first
   std::optional<uint32_t> bos, eos, eot, eom, unk, pad;  // tokenizer.ggml.*_token_id
   bool add_bos = false;                                  // tokenizer.ggml.add_bos_token
 };
@@ -89,11 +89,11 @@ class Vocabulary {
   Status add_special_ids(const VocabularySource& source);
   Status add_merges(const std::vector<std::string_view>& merges);
 
-  std::string bytes_;                    // all tokens one after the other
-  std::vector<uint32_t> offsets_;        // size() + 1 entries into bytes_
+  std::string bytes_;              // all tokens one after the other
+  std::vector<uint32_t> offsets_;  // size() + 1 entries into bytes_
   std::vector<TokenType> types_;
-  std::vector<TokenSlot> token_slots_;   // open addressing, a power of two, at most half full; normal tokens only
-  std::vector<MergeSlot> merges_;        // open addressing, a power of two, at most two thirds full; key = left << 32 | right
+  std::vector<TokenSlot> token_slots_;  // open addressing, a power of two, at most half full; normal tokens only
+  std::vector<MergeSlot> merges_;       // open addressing, a power of two, at most two thirds full; key = left << 32 | right
   uint64_t merge_mask_ = 0;
   std::array<TokenId, 256> byte_tokens_{};
   std::vector<TokenId> special_, end_of_generation_;

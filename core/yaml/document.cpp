@@ -64,10 +64,14 @@ std::string quote(std::string_view text) {
   std::string shown = "'";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') shown += "\\n";
-    else if (c == '\t') shown += "\\t";
-    else if (byte < 0x20 || byte == 0x7F) shown += minfer::text("\\x{:02x}", byte);
-    else shown += c;
+    if (c == '\n')
+      shown += "\\n";
+    else if (c == '\t')
+      shown += "\\t";
+    else if (byte < 0x20 || byte == 0x7F)
+      shown += minfer::text("\\x{:02x}", byte);
+    else
+      shown += c;
   }
   shown += cut ? "...'" : "'";
   return shown;

@@ -15,8 +15,8 @@
 
 namespace minfer::yaml {
 
-inline constexpr size_t kMaxDepth = 32;         // mappings and lists inside one another
-inline constexpr size_t kMaxNodes = 10000;      // keys, values, lists and mappings together
+inline constexpr size_t kMaxDepth = 32;     // mappings and lists inside one another
+inline constexpr size_t kMaxNodes = 10000;  // keys, values, lists and mappings together
 inline constexpr size_t kMaxFileBytes = 1 << 20;
 inline constexpr size_t kMaxKeyBytes = 128;
 

@@ -23,8 +23,7 @@ size_t utf8_length(std::string_view text, size_t i) {
   const unsigned lead = byte(i);
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return follows(i + 1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF)
-    return follows(i + 1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF) && follows(i + 2) ? 3 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) return follows(i + 1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF) && follows(i + 2) ? 3 : 0;
   if (lead >= 0xF0 && lead <= 0xF4)
     return follows(i + 1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF) && follows(i + 2) && follows(i + 3) ? 4 : 0;
   return 0;
@@ -110,8 +109,7 @@ class TreeBuilder : public YAML::EventHandler {
     else
       add(std::move(node));
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value style) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style) override {
     push(begin(mark, tag, anchor), Node::Kind::kSequence);
     stack_.back().flow_list = style == YAML::EmitterStyle::Flow;
   }

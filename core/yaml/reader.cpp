@@ -19,9 +19,7 @@ std::string found_text(const Node& node) {
   return quote(node.text) + (node.quoted ? " in quotes (quoted values are text; remove the quotes)" : "");
 }
 
-Error expected(const Node& node, std::string_view what) {
-  return node.error(text("must be {}, found {}", what, found_text(node)));
-}
+Error expected(const Node& node, std::string_view what) { return node.error(text("must be {}, found {}", what, found_text(node))); }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -99,8 +97,7 @@ Result<int64_t> read_integer(const Node& node, IntegerRange range) {
   const std::string_view digits = without_plus(node.text);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size())
-    return node.error(text("{} does not fit in 64 bits", quote(node.text)));
+  if (error != std::errc() || end != digits.data() + digits.size()) return node.error(text("{} does not fit in 64 bits", quote(node.text)));
   if (value < range.min || value > range.max) {
     const bool has_min = range.min != std::numeric_limits<int64_t>::min();
     const bool has_max = range.max != std::numeric_limits<int64_t>::max();
@@ -175,8 +172,7 @@ Status Reader::finish() const {
   if (!status_.ok()) return status_;
   for (const Node& child : mapping_.children) {
     if (std::find(known_.begin(), known_.end(), child.key) != known_.end()) continue;
-    if (const auto nearest = nearest_name(child.key, known_))
-      return child.key_error(text("unknown key; did you mean '{}'?", *nearest));
+    if (const auto nearest = nearest_name(child.key, known_)) return child.key_error(text("unknown key; did you mean '{}'?", *nearest));
     std::string list;
     for (const std::string_view name : known_) list += (list.empty() ? "" : ", ") + std::string(name);
     return child.key_error(text("unknown key; the keys here are: {}", list));

@@ -44,7 +44,8 @@ void PreparePhase::run(const Worker& worker) {
   share(worker, (n + kRowsAtOnce - 1) / kRowsAtOnce, true, [&](size_t chunk) {
     for (size_t token = chunk * kRowsAtOnce; token < std::min(n, (chunk + 1) * kRowsAtOnce); ++token)
       if (!activations_.prepare_row(worker, token))
-        worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "an activation is not finite", activations_.layer, static_cast<int64_t>(token));
+        worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "an activation is not finite", activations_.layer,
+                           static_cast<int64_t>(token));
   });
 }
 

@@ -17,7 +17,7 @@ struct Activations {
 
   bool want_q8 = false;
   bool per_thread = false;  // few rows: every thread prepares its own copy, which saves a barrier
-  int shared_slot = 0;  // where not per_thread
+  int shared_slot = 0;      // where not per_thread
   // Places inside Worker::own_scratch() (per_thread) or Worker::shared[shared_slot].
   size_t norm_offset = 0;
   size_t q8_offset = 0;

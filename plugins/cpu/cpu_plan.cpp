@@ -59,7 +59,8 @@ void CpuPlan::resolve_rows(const PhasePlan::RowList& list, std::vector<Attention
     const int32_t position = positions[i];
     if (position < 0 || static_cast<uint32_t>(position) >= plan_.n_ctx)
       sdk::fail(MI_INVALID_ARGUMENT, "row ", i, ": position ", position, " is outside the context of ", plan_.n_ctx);
-    if (static_cast<size_t>(row_seq[i]) >= plan_.n_seqs) sdk::fail(MI_INVALID_ARGUMENT, "row ", i, ": sequence ", row_seq[i], " does not exist");
+    if (static_cast<size_t>(row_seq[i]) >= plan_.n_seqs)
+      sdk::fail(MI_INVALID_ARGUMENT, "row ", i, ": sequence ", row_seq[i], " does not exist");
     row.blocks = table + static_cast<size_t>(row_seq[i]) * plan_.block_table_width;
     row.position = position;
     row.first = list.window ? std::max(0, position + 1 - static_cast<int32_t>(list.window)) : 0;
@@ -74,7 +75,8 @@ void CpuPlan::run(const sdk::Step& step) {
   state_.failure.reset();
   for (const auto& phase : plan_.phases) phase->begin_run();
   team_.run([&](unsigned thread) {
-    Worker worker{kernels_, state_, state_.failure, thread, team_.size(), 0, workspace_.own(thread), {workspace_.shared(0), workspace_.shared(1)}};
+    Worker worker{kernels_,     state_, state_.failure,         thread,
+                  team_.size(), 0,      workspace_.own(thread), {workspace_.shared(0), workspace_.shared(1)}};
     for (uint32_t i = 0; i < plan_.phases.size(); ++i) {
       worker.phase = i;
       plan_.phases[i]->run(worker);

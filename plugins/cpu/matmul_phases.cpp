@@ -109,8 +109,8 @@ void store_kv_head(const Worker& worker, const KvTarget& kv, const AttentionRow&
     case KvStore::kNonFinite:
       return worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "a K or V value is not finite", layer, batch_row);
     case KvStore::kBeyondFormat:
-      return worker.failure.set(worker.phase, MI_INVALID_ARGUMENT,
-                                "a K or V value is beyond what the KV format holds (use kv_format f32)", layer, batch_row);
+      return worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "a K or V value is beyond what the KV format holds (use kv_format f32)",
+                                layer, batch_row);
   }
 }
 
@@ -134,7 +134,8 @@ void QkvPhase::kv_head(const Worker& worker, const Activations::Ready& ready, si
     const AttentionRow& row = worker.state.rows[rows_of][token];
     if (!row.blocks) continue;
     rope.rotate(worker.kernels.ops, k + token * head_dim, 1, row.position);
-    store_kv_head(worker, kv, row, static_cast<int32_t>(head), k + token * head_dim, v + token * head_dim, layer, static_cast<int64_t>(token));
+    store_kv_head(worker, kv, row, static_cast<int32_t>(head), k + token * head_dim, v + token * head_dim, layer,
+                  static_cast<int64_t>(token));
   }
 }
 

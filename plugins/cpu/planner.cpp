@@ -145,7 +145,8 @@ class Planner {
     a.layer = node.layer;
     a.want_q8 = want_q8;
     uint32_t source = id;
-    if (const auto deferred = std::find_if(deferred_norms_.begin(), deferred_norms_.end(), [&](const DeferredNorm& d) { return d.out == id; });
+    if (const auto deferred =
+            std::find_if(deferred_norms_.begin(), deferred_norms_.end(), [&](const DeferredNorm& d) { return d.out == id; });
         deferred != deferred_norms_.end()) {
       source = deferred->x;
       a.norm_weight = deferred->weight;
@@ -308,13 +309,13 @@ class Planner {
     phase.n_rows = rows_of(value(node.inputs[0]));
     phase.rows_of = batch_rows(node, 1, node.attrs->window);
     size_t own_used = 0;
-    phase.scratch_offset =
-        own_place(own_used, AttentionPhase::scratch_bytes(phase.n_rows, phase.n_head, phase.kv.layout, graph_.n_ctx()));
+    phase.scratch_offset = own_place(own_used, AttentionPhase::scratch_bytes(phase.n_rows, phase.n_head, phase.kv.layout, graph_.n_ctx()));
     // Behind a projection of the same heads no thread needs another's results.
     if (last_qkv_ && last_qkv_->q == phase.q && last_qkv_->by_kv_head &&
-        !bytes(node.outputs[0]).overlaps(Bytes{reinterpret_cast<const std::byte*>(last_qkv_->activations.x),
-                                               reinterpret_cast<const std::byte*>(last_qkv_->activations.x +
-                                                                                  last_qkv_->activations.n_tokens * last_qkv_->activations.cols)})) {
+        !bytes(node.outputs[0])
+             .overlaps(Bytes{reinterpret_cast<const std::byte*>(last_qkv_->activations.x),
+                             reinterpret_cast<const std::byte*>(last_qkv_->activations.x +
+                                                                last_qkv_->activations.n_tokens * last_qkv_->activations.cols)})) {
       phase.by_kv_head = true;
       last_qkv_->barrier_after = false;
     }

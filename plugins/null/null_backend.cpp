@@ -66,17 +66,13 @@ class NullDevice final : public sdk::Device {
   void supports(const sdk::GraphView&, uint8_t*) override {}
 
   // Called once per model with the weights placed here; never with none of them supported.
-  std::unique_ptr<sdk::Weights> import_weights(const sdk::WeightList& list) override {
-    return std::make_unique<NullWeights>(list);
-  }
+  std::unique_ptr<sdk::Weights> import_weights(const sdk::WeightList& list) override { return std::make_unique<NullWeights>(list); }
 
   // Scratch for activations, and the K and V regions.
   std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override { return std::make_unique<NullBuffer>(size_bytes); }
 
   // How rows lie inside a region is the backend's own choice, and so is its size.
-  sdk::KvBytes kv_region_bytes(const mi_kv_layout&) override {
-    sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV");
-  }
+  sdk::KvBytes kv_region_bytes(const mi_kv_layout&) override { sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV"); }
   // Rows move between blocks when a shared prefix is written to.
   void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy*, uint32_t) override {
     sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV");

@@ -12,8 +12,8 @@ namespace minfer::test {
 
 // ---- tiny models: raw logits ----
 struct TinyCase {
-  std::string file;  // in tests/data/tiny
-  std::string type;  // weight type
+  std::string file;    // in tests/data/tiny
+  std::string type;    // weight type
   double sim_rms = 0;  // what simulated 8-bit activations cost: RMS and largest difference of a logit
   double sim_max = 0;
 };

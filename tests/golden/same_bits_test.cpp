@@ -139,7 +139,8 @@ TEST_CASE("golden/same bits: a rebuilt graph and a reused one give the same logi
 
 TEST_CASE("golden/same bits: a second process gives the same text", "[golden]") {
   const std::string file = model_file(kQwen2Model).string();
-  const std::vector<std::string> argv = {(build_dir() / "bin/minfer-run").string(), "-m", file, "-n", "24", "--seed", "7", "-q", "Tell me a story"};
+  const std::vector<std::string> argv = {
+      (build_dir() / "bin/minfer-run").string(), "-m", file, "-n", "24", "--seed", "7", "-q", "Tell me a story"};
   const ProcessResult first = run_process(argv), second = run_process(argv);
   REQUIRE(first.exit_code == 0);
   CHECK(first.out.size() > 20);

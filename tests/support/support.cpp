@@ -27,8 +27,7 @@ fs::path model_file(std::string_view name) {
   const fs::path file = dir / name;
   if (!fs::exists(file)) {
     const std::string reason = "model " + file.string() + " is missing: run scripts/fetch-model --all";
-    if (const char* without = std::getenv("MINFER_TEST_WITHOUT_MODELS"); without && std::string_view(without) == "1")
-      skip(reason);
+    if (const char* without = std::getenv("MINFER_TEST_WITHOUT_MODELS"); without && std::string_view(without) == "1") skip(reason);
     FAIL(reason);
   }
   return file;
@@ -77,8 +76,7 @@ std::vector<std::string> read_lines(const fs::path& path) {
 
 std::string from_hex(std::string_view hex) {
   std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
   return bytes;
 }
 

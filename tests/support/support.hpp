@@ -48,7 +48,6 @@ struct ProcessResult {
   std::string err;
 };
 // Runs a program without a shell. `input` is its standard input. Extra environment as NAME=VALUE.
-ProcessResult run_process(const std::vector<std::string>& argv, std::string_view input = {},
-                          const std::vector<std::string>& env = {});
+ProcessResult run_process(const std::vector<std::string>& argv, std::string_view input = {}, const std::vector<std::string>& env = {});
 
 }  // namespace minfer::test

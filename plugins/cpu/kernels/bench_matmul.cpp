@@ -36,8 +36,7 @@ uint8_t* huge_pages(size_t bytes) {
   return static_cast<uint8_t*>(p);
 }
 
-void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type, size_t rows, size_t cols, size_t n_tokens,
-         bool stream) {
+void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type, size_t rows, size_t cols, size_t n_tokens, bool stream) {
   static const double hz = clock_hz();
   const size_t bytes = group_count(rows) * packed_group_bytes(type, cols);
   const size_t copies = stream && bytes < (size_t{96} << 20) ? (size_t{96} << 20) / bytes + 1 : 1;
@@ -69,8 +68,9 @@ void run(benchmark::State& state, const MatmulKernels& kernels, WeightType type,
   for (auto _ : state) {
     if (!weight_type_is_float(type) && !kernels.quantize({x.data(), cols, cols, n_tokens, 0, n_tokens, 0, cols / 32, q8.data()}))
       std::abort();
-    matmul(kernels, type, {weights + copy * bytes, rows, cols, 0, group_count(rows), n_tokens, q8.data(), x.data(), cols, nullptr,
-                           out.data(), rows, scratch});
+    matmul(kernels, type,
+           {weights + copy * bytes, rows, cols, 0, group_count(rows), n_tokens, q8.data(), x.data(), cols, nullptr, out.data(), rows,
+            scratch});
     copy = (copy + 1) % copies;
   }
   const double iterations = static_cast<double>(state.iterations());
@@ -89,15 +89,14 @@ struct Shape {
 };
 
 void add_benchmarks() {
-  static const Shape shapes[] = {
-      {"Q5_0_896x896", WeightType::kQ5_0, 896, 896},      {"Q5_0_4864x896", WeightType::kQ5_0, 4864, 896},
-      {"Q4_K_896x4864", WeightType::kQ4_K, 896, 4864},    {"Q6_K_896x4864", WeightType::kQ6_K, 896, 4864},
-      {"Q8_0_4864x896", WeightType::kQ8_0, 4864, 896},    {"Q8_0_151936x896", WeightType::kQ8_0, 151936, 896},
-      {"Q4_1_1536x576", WeightType::kQ4_1, 1536, 576},    {"Q4_0_4864x896", WeightType::kQ4_0, 4864, 896},
-      {"Q5_1_4864x896", WeightType::kQ5_1, 4864, 896},    {"Q2_K_896x4864", WeightType::kQ2_K, 896, 4864},
-      {"Q3_K_896x4864", WeightType::kQ3_K, 896, 4864},    {"Q5_K_896x4864", WeightType::kQ5_K, 896, 4864},
-      {"F16_896x896", WeightType::kF16, 896, 896},        {"BF16_896x896", WeightType::kBF16, 896, 896},
-      {"F32_896x896", WeightType::kF32, 896, 896}};
+  static const Shape shapes[] = {{"Q5_0_896x896", WeightType::kQ5_0, 896, 896},   {"Q5_0_4864x896", WeightType::kQ5_0, 4864, 896},
+                                 {"Q4_K_896x4864", WeightType::kQ4_K, 896, 4864}, {"Q6_K_896x4864", WeightType::kQ6_K, 896, 4864},
+                                 {"Q8_0_4864x896", WeightType::kQ8_0, 4864, 896}, {"Q8_0_151936x896", WeightType::kQ8_0, 151936, 896},
+                                 {"Q4_1_1536x576", WeightType::kQ4_1, 1536, 576}, {"Q4_0_4864x896", WeightType::kQ4_0, 4864, 896},
+                                 {"Q5_1_4864x896", WeightType::kQ5_1, 4864, 896}, {"Q2_K_896x4864", WeightType::kQ2_K, 896, 4864},
+                                 {"Q3_K_896x4864", WeightType::kQ3_K, 896, 4864}, {"Q5_K_896x4864", WeightType::kQ5_K, 896, 4864},
+                                 {"F16_896x896", WeightType::kF16, 896, 896},     {"BF16_896x896", WeightType::kBF16, 896, 896},
+                                 {"F32_896x896", WeightType::kF32, 896, 896}};
   for (uint32_t i = 0; i < kIsaCount; ++i) {
     const Isa isa{i};
     if (!isa_supported(isa) || matmul_kernels(isa).isa != isa) continue;

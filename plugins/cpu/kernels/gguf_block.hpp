@@ -12,9 +12,9 @@ namespace {
 
 // One row of one block. weight = f32(d) * scale * (q - offset) -+ min, see to_floats in weight_layout.cpp.
 struct RowBlock {
-  uint8_t q[32];      // stored values, columns in natural order (Q8_0: signed bytes)
-  uint16_t d, m;      // f16 bits; m is the min of Q4_1 and Q5_1, dmin of K types
-  int8_t scale[2];    // per 16 columns; K types only
+  uint8_t q[32];    // stored values, columns in natural order (Q8_0: signed bytes)
+  uint16_t d, m;    // f16 bits; m is the min of Q4_1 and Q5_1, dmin of K types
+  int8_t scale[2];  // per 16 columns; K types only
   uint8_t min[2];
 };
 

@@ -95,10 +95,22 @@ void sin_cos_f64(double x, double* sin, double* cos) noexcept {
   const double sine = r - r * s;
   const double cosine = 1.0 - (0.5 - c) * r2;
   switch (static_cast<int64_t>(n) & 3) {
-    case 0: *sin = sine; *cos = cosine; return;
-    case 1: *sin = cosine; *cos = -sine; return;
-    case 2: *sin = -sine; *cos = -cosine; return;
-    default: *sin = -cosine; *cos = sine; return;
+    case 0:
+      *sin = sine;
+      *cos = cosine;
+      return;
+    case 1:
+      *sin = cosine;
+      *cos = -sine;
+      return;
+    case 2:
+      *sin = -sine;
+      *cos = -cosine;
+      return;
+    default:
+      *sin = -cosine;
+      *cos = sine;
+      return;
   }
 }
 

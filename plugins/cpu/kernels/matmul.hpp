@@ -16,10 +16,10 @@ namespace minfer::cpu {
 // 32 activations as 8-bit integers: x ~ d * q.
 struct Q8Block {
   float d;
-  float sum;              // of q; exact
-  int16_t neg_sum16[2];   // -(sum of q) over columns 0..15 and 16..31
-  int16_t neg_sum8[2];    // the same over columns 0..7 and 16..23
-  int8_t q[32];           // in the storage order of the weights (packed_format.hpp)
+  float sum;             // of q; exact
+  int16_t neg_sum16[2];  // -(sum of q) over columns 0..15 and 16..31
+  int16_t neg_sum8[2];   // the same over columns 0..7 and 16..23
+  int8_t q[32];          // in the storage order of the weights (packed_format.hpp)
 };
 static_assert(sizeof(Q8Block) == 48);
 
@@ -33,13 +33,13 @@ inline size_t q8_index(size_t n_blocks, size_t n_tokens, size_t token, size_t bl
 }
 
 struct QuantizeArgs {
-  const float* x;       // x[token * x_stride + column]
+  const float* x;  // x[token * x_stride + column]
   size_t x_stride;
-  size_t cols;          // multiple of 32
+  size_t cols;  // multiple of 32
   size_t n_tokens;
   size_t token_begin, token_end;  // the part to do: callers may share the work
   size_t block_begin, block_end;  // in blocks of 32 columns
-  Q8Block* out;         // n_tokens * cols / 32 blocks
+  Q8Block* out;                   // n_tokens * cols / 32 blocks
 };
 
 struct MatmulArgs {
@@ -47,13 +47,13 @@ struct MatmulArgs {
   size_t rows, cols;
   size_t group_begin, group_end;  // the part to do, in groups of 16 rows
   size_t n_tokens;
-  const Q8Block* q8;    // activations for quantised types
-  const float* x;       // activations for F32, F16 and BF16: x[token * x_stride + column]
+  const Q8Block* q8;  // activations for quantised types
+  const float* x;     // activations for F32, F16 and BF16: x[token * x_stride + column]
   size_t x_stride;
-  const float* bias;    // [rows], or null
-  float* out;           // out[token * out_stride + row]
+  const float* bias;  // [rows], or null
+  float* out;         // out[token * out_stride + row]
   size_t out_stride;
-  void* scratch;        // kMatmulScratchBytes for this thread alone, 64-byte aligned
+  void* scratch;  // kMatmulScratchBytes for this thread alone, 64-byte aligned
 };
 inline constexpr size_t kMatmulScratchBytes = 512 * 1024;
 

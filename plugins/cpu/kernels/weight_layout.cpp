@@ -118,9 +118,7 @@ bool weight_type_known(uint32_t gguf_type) {
   return weight_type_is_float(type) || quant_format(type).bits != 0;
 }
 
-bool weight_type_is_float(WeightType type) {
-  return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBF16;
-}
+bool weight_type_is_float(WeightType type) { return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBF16; }
 
 size_t weight_block_cols(WeightType type) { return quant_format(type).file_cols; }
 

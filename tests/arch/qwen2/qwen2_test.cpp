@@ -113,8 +113,7 @@ TEST_CASE("arch/qwen2: every row is computed through both layers where all logit
   const auto model = open_model(small_model());
   REQUIRE(model.ok());
   const Graph graph = build(**model, 3, 3);
-  CHECK(input_kinds(graph) ==
-        std::vector{InputKind::kTokenIds, InputKind::kPositions, InputKind::kRowSeq, InputKind::kBlockTable});
+  CHECK(input_kinds(graph) == std::vector{InputKind::kTokenIds, InputKind::kPositions, InputKind::kRowSeq, InputKind::kBlockTable});
   for (uint32_t layer : {0u, 1u}) CHECK(ops(graph, layer).size() == 17);
   CHECK(graph.nodes.size() == 37);  // embedding, 17 per layer, norm and head
   REQUIRE(graph.outputs.size() == 1);

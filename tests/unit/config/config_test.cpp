@@ -172,8 +172,7 @@ TEST_CASE("config: says how the list of backends is written", "[config]") {
         "c.yaml:1:12: backends[0]: a backend is written {name: NAME, ...}; the key 'name' is missing");
   CHECK(refusal("backends: [[cpu]]").find("c.yaml:1:12: backends[0]: a backend is written") == 0);
   CHECK(refusal("backends: [{name: a/b}]").find("c.yaml:1:19: backends[0].name: 'a/b' is not a plugin name") == 0);
-  CHECK(refusal("backends: [{name: cpu}, {name: cpu}]") ==
-        "c.yaml:1:25: backends[1]: backend 'cpu' is listed twice, first at c.yaml:1:12");
+  CHECK(refusal("backends: [{name: cpu}, {name: cpu}]") == "c.yaml:1:25: backends[1]: backend 'cpu' is listed twice, first at c.yaml:1:12");
   CHECK(refusal("backends: [{name: cpu, strict: yes}]") == "c.yaml:1:32: backends[0].strict: must be true or false, found 'yes'");
   for (const char* bad : {"-1", "most", "\"5\"", "1.5", "2147483648"})
     CHECK(refusal(std::string("backends: [{name: cpu, gpu_layers: ") + bad + "}]")
@@ -224,14 +223,12 @@ machines:
 TEST_CASE("config: checks the entries of machines that do not fit", "[config]") {
   CHECK(refusal("machines: [{when: {hostname: other}, sampling: {top_p: 2}}]") ==
         "c.yaml:1:56: machines[0].sampling.top_p: must be between 0 and 1, found '2'");
-  CHECK(refusal("machines: [{when: {hostname: other}, modl: x}]") ==
-        "c.yaml:1:38: machines[0].modl: unknown key; did you mean 'model'?");
+  CHECK(refusal("machines: [{when: {hostname: other}, modl: x}]") == "c.yaml:1:38: machines[0].modl: unknown key; did you mean 'model'?");
   CHECK(refusal("machines: [{when: {hostname: \"*\"}, machines: []}]").find("c.yaml:1:36: machines[0].machines: unknown key") == 0);
   CHECK(refusal("machines: [{model: x}]").find("c.yaml:1:12: machines[0]: the key 'when' is missing; write when:") == 0);
   CHECK(refusal("machines: [{when: {}, model: x}]").find("c.yaml:1:19: machines[0].when: names no condition") == 0);
   CHECK(refusal("machines: [{when: {os: linx}}]") == "c.yaml:1:24: machines[0].when.os: must be linux, macos or windows, found 'linx'");
-  CHECK(refusal("machines: [{when: {host: x}}]") ==
-        "c.yaml:1:20: machines[0].when.host: unknown key; the keys here are: hostname, os");
+  CHECK(refusal("machines: [{when: {host: x}}]") == "c.yaml:1:20: machines[0].when.host: unknown key; the keys here are: hostname, os");
   CHECK(refusal("machines: {when: {os: linux}}").find("c.yaml:1:11: machines: must be a list of entries") == 0);
   CHECK(refusal("when: {os: linux}").find("c.yaml:1:1: when: unknown key") == 0);
   // A key that is replaced is checked all the same.
@@ -239,15 +236,30 @@ TEST_CASE("config: checks the entries of machines that do not fit", "[config]") 
 }
 
 TEST_CASE("config/machine: matches host names with star and question mark", "[config]") {
-  for (const auto& [pattern, text] : std::vector<std::pair<std::string, std::string>>{
-           {"", ""}, {"*", ""}, {"*", "x"}, {"gpu-*", "gpu-"}, {"gpu-*", "gpu-1.a.b"}, {"gpu-?", "gpu-1"}, {"*-gpu", "a-gpu-gpu"},
-           {"a*b*c", "axxbxbxc"}, {"?*", "x"}, {"**", "x"}, {"[a]", "[a]"}, {"*.example.org", "x.example.org"}}) {
+  for (const auto& [pattern, text] : std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                                                      {"*", ""},
+                                                                                      {"*", "x"},
+                                                                                      {"gpu-*", "gpu-"},
+                                                                                      {"gpu-*", "gpu-1.a.b"},
+                                                                                      {"gpu-?", "gpu-1"},
+                                                                                      {"*-gpu", "a-gpu-gpu"},
+                                                                                      {"a*b*c", "axxbxbxc"},
+                                                                                      {"?*", "x"},
+                                                                                      {"**", "x"},
+                                                                                      {"[a]", "[a]"},
+                                                                                      {"*.example.org", "x.example.org"}}) {
     INFO(pattern << " ~ " << text);
     CHECK(glob_match(pattern, text));
   }
-  for (const auto& [pattern, text] : std::vector<std::pair<std::string, std::string>>{
-           {"", "x"}, {"?", ""}, {"gpu-?", "gpu-"}, {"gpu-?", "gpu-12"}, {"gpu", "GPU"}, {"gpu-*", "xgpu-1"}, {"*x", "y"},
-           {"[a]", "a"}, {"a*b", "ab1"}}) {
+  for (const auto& [pattern, text] : std::vector<std::pair<std::string, std::string>>{{"", "x"},
+                                                                                      {"?", ""},
+                                                                                      {"gpu-?", "gpu-"},
+                                                                                      {"gpu-?", "gpu-12"},
+                                                                                      {"gpu", "GPU"},
+                                                                                      {"gpu-*", "xgpu-1"},
+                                                                                      {"*x", "y"},
+                                                                                      {"[a]", "a"},
+                                                                                      {"a*b", "ab1"}}) {
     INFO(pattern << " !~ " << text);
     CHECK_FALSE(glob_match(pattern, text));
   }
@@ -278,7 +290,7 @@ TEST_CASE("config: an option sets one key over the file with the same checks", "
   Config c = accepted("model: a.gguf\nsampling: {seed: 1, top_k: 5}\nbackends: [{name: cuda, x: 1}]");
   CHECK(apply_override(c, "sampling.top_k", "20", "--top-k", "/cwd").ok());
   CHECK(c.sampling.top_k == 20);
-  CHECK(c.sampling.seed == 1);  // its neighbours stay
+  CHECK(c.sampling.seed == 1);                                       // its neighbours stay
   CHECK(apply_override(c, "model", "yes: [no", "-m", "/cwd").ok());  // never read as YAML
   CHECK(c.model.text == "yes: [no");
   CHECK(c.model.base_dir == "/cwd");

@@ -15,9 +15,8 @@ namespace {
 struct Tree {
   Tree() {
     for (const char* folder : {"base/sub", "models/a-folder", "home", "empty"}) fs::create_directories(root() / folder);
-    for (const char* file :
-         {"base/here.gguf", "base/sub/deep.gguf", "home/h.gguf", "models/here.gguf", "models/exact", "models/notes.txt",
-          "models/smol.gguf", "models/smol-chat.gguf", "models/qwen2-0.5b-q4.gguf", "models/qwen2-0.5b-q8.gguf"})
+    for (const char* file : {"base/here.gguf", "base/sub/deep.gguf", "home/h.gguf", "models/here.gguf", "models/exact", "models/notes.txt",
+                             "models/smol.gguf", "models/smol-chat.gguf", "models/qwen2-0.5b-q4.gguf", "models/qwen2-0.5b-q8.gguf"})
       test::write_file(root() / file, "x");
   }
   const fs::path& root() const { return dir.path(); }

@@ -18,11 +18,13 @@ uint64_t next(uint64_t& state) {  // SplitMix64
 }
 
 std::string mutate(std::string text, uint64_t& state) {
-  static const std::vector<std::string> kPieces = {"&a ", "*a", "<<: ", "!!str ", "---\n", "...\n", "? ", "- ",
-                                                   "[", "]", "{", "}", ": ", "\n", "\t", "\"",
-                                                   "'", "|\n", ">-\n", "~", "null", "0x1F", "1e999", "-",
-                                                   "99999999999999999999", "%", "@", "`", "\r",
-                                                   "\xEF\xBB\xBF", "\xff", "# ", ",", "\\u0000", "machines: "};
+  static const std::vector<std::string> kPieces = {"&a ",   "*a",   "<<: ",  "!!str ",  "---\n",
+                                                   "...\n", "? ",   "- ",    "[",       "]",
+                                                   "{",     "}",    ": ",    "\n",      "\t",
+                                                   "\"",    "'",    "|\n",   ">-\n",    "~",
+                                                   "null",  "0x1F", "1e999", "-",       "99999999999999999999",
+                                                   "%",     "@",    "`",     "\r",      "\xEF\xBB\xBF",
+                                                   "\xff",  "# ",   ",",     "\\u0000", "machines: "};
   for (uint64_t n = 1 + next(state) % 4; n > 0; --n) {
     const size_t at = next(state) % (text.size() + 1);
     const size_t length = std::min<size_t>(next(state) % 24, text.size() - at);
@@ -30,7 +32,9 @@ std::string mutate(std::string text, uint64_t& state) {
       case 0: text.erase(at, length); break;
       case 1: text.insert(at, kPieces[next(state) % kPieces.size()]); break;
       case 2: text.insert(next(state) % (text.size() + 1), text.substr(at, length)); break;
-      case 3: if (at < text.size()) text[at] = static_cast<char>(next(state)); break;
+      case 3:
+        if (at < text.size()) text[at] = static_cast<char>(next(state));
+        break;
       case 4: text.resize(at); break;
     }
   }

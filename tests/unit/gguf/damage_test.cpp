@@ -21,12 +21,8 @@ std::string damaged(const std::string& base, std::mt19937_64& random) {
   const uint64_t interesting[] = {0, 1, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, uint64_t{1} << 60, UINT64_MAX, UINT64_MAX - 7};
   for (size_t i = 0; i < 1 + at(3); ++i) {
     switch (at(4)) {
-      case 0:
-        bytes[at(kHeaderBytes)] = static_cast<char>(random());
-        break;
-      case 1:
-        bytes[at(kHeaderBytes)] ^= static_cast<char>(1 << at(8));
-        break;
+      case 0: bytes[at(kHeaderBytes)] = static_cast<char>(random()); break;
+      case 1: bytes[at(kHeaderBytes)] ^= static_cast<char>(1 << at(8)); break;
       case 2: {
         const uint64_t value = interesting[at(std::size(interesting))];
         const size_t size = at(2) ? 8 : 4;

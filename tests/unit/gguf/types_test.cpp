@@ -77,6 +77,6 @@ TEST_CASE("gguf/types: tensor sizes are rows of whole blocks and never wrap", "[
   CHECK_FALSE(bytes(TensorType::kI8, {uint64_t{1} << 32, uint64_t{1} << 31}).ok());
   CHECK(*bytes(TensorType::kI8, {uint64_t{1} << 32, uint64_t{1} << 30}) == uint64_t{1} << 62);
   CHECK_FALSE(bytes(TensorType::kQ1_0, {uint64_t{1} << 32, uint64_t{1} << 31}).ok());  // 2^63 elements in fewer bytes
-  CHECK_FALSE(bytes(TensorType::kF64, {uint64_t{1} << 60}).ok());  // 2^63 bytes
+  CHECK_FALSE(bytes(TensorType::kF64, {uint64_t{1} << 60}).ok());                      // 2^63 bytes
   CHECK_FALSE(bytes(TensorType::kQ8_0, {32, (uint64_t{1} << 59) + 32}).ok());
 }

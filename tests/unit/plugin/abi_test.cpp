@@ -7,9 +7,9 @@
 extern "C" size_t minfer_test_c_layout(int which);
 
 TEST_CASE("plugin/abi: C and C++ see the same layout") {
-  const size_t sizes[] = {sizeof(mi_error),  sizeof(mi_plugin_desc), sizeof(mi_op_attrs), sizeof(mi_value),       sizeof(mi_node),
-                          sizeof(mi_step),   sizeof(mi_graph_view),  sizeof(mi_weight),   sizeof(mi_device_info), sizeof(mi_backend_v1),
-                          sizeof(mi_arch_v1)};
+  const size_t sizes[] = {sizeof(mi_error),       sizeof(mi_plugin_desc), sizeof(mi_op_attrs),   sizeof(mi_value),
+                          sizeof(mi_node),        sizeof(mi_step),        sizeof(mi_graph_view), sizeof(mi_weight),
+                          sizeof(mi_device_info), sizeof(mi_backend_v1),  sizeof(mi_arch_v1)};
   for (int i = 0; i < static_cast<int>(std::size(sizes)); ++i) CHECK(minfer_test_c_layout(i) == sizes[i]);
   CHECK(minfer_test_c_layout(static_cast<int>(std::size(sizes))) == 0);
 }

@@ -128,8 +128,8 @@ TEST_CASE("plugin/registry: a named backend that cannot be used is an error and 
   Registry registry(folder.discover(), {});
   const auto unusable = registry.open_backend({"gpu", {}, "c.yaml:7"});
   REQUIRE_FALSE(unusable.ok());
-  CHECK_THAT(unusable.error().text, Contains("backend 'gpu' (c.yaml:7) is not usable") && Contains("stage  platform") &&
-                                        Contains("available here: probe;"));
+  CHECK_THAT(unusable.error().text,
+             Contains("backend 'gpu' (c.yaml:7) is not usable") && Contains("stage  platform") && Contains("available here: probe;"));
   const auto misspelt = registry.open_backend({"prboe", {}, ""});
   REQUIRE_FALSE(misspelt.ok());
   CHECK_THAT(misspelt.error().text, Contains("did you mean 'probe'?"));

@@ -24,10 +24,22 @@ TEST_CASE("plugin/manifest: refuses a bad value and names its key") {
   struct Case {
     const char *key, *value;
   };
-  for (const Case& c : {Case{"kind", "driver"}, {"name", "Probe"}, {"name", "../x"}, {"name", "\"\""}, {"version", "\"1 2\""},
-                        {"library", "../evil.so"}, {"library", "/tmp/evil.so"}, {"library", "minfer.txt"}, {"library", "..so"},
-                        {"abi", "\"1\""}, {"abi", "\"1.x\""}, {"abi", "\"-1.0\""}, {"abi_hash", "\"00ff\""}, {"priority", "-1"},
-                        {"priority", "high"}, {"platform", "\"a/b\""}}) {
+  for (const Case& c : {Case{"kind", "driver"},
+                        {"name", "Probe"},
+                        {"name", "../x"},
+                        {"name", "\"\""},
+                        {"version", "\"1 2\""},
+                        {"library", "../evil.so"},
+                        {"library", "/tmp/evil.so"},
+                        {"library", "minfer.txt"},
+                        {"library", "..so"},
+                        {"abi", "\"1\""},
+                        {"abi", "\"1.x\""},
+                        {"abi", "\"-1.0\""},
+                        {"abi_hash", "\"00ff\""},
+                        {"priority", "-1"},
+                        {"priority", "high"},
+                        {"platform", "\"a/b\""}}) {
     const auto m = parse_manifest(test::manifest_text("probe", c.key, c.value), "x.plugin.yaml");
     INFO(c.key << ": " << c.value);
     REQUIRE_FALSE(m.ok());

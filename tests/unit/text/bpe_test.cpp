@@ -93,7 +93,10 @@ TEST_CASE("text/bpe: a byte without a token is dropped, on short and long pieces
   CHECK(v->byte_token(0xFF) == kNoToken);
   BpeMerger merger(*v);
   std::vector<TokenId> ids;
-  merger.encode("a\xFF" "b", ids);
+  merger.encode(
+      "a\xFF"
+      "b",
+      ids);
   CHECK(ids == std::vector<TokenId>{'a', 'b'});  // no merge across the gap
   ids.clear();
   merger.encode(std::string(50, '\xFF') + "ab", ids);

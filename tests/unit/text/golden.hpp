@@ -16,7 +16,7 @@ struct OwnedVocabulary {
   std::optional<uint32_t> bos, eos, eot, eom, unk, pad;
   bool add_bos = false;
 
-  VocabularySource source() const;  // views into this object
+  VocabularySource source() const;                  // views into this object
   uint32_t add(std::string token, TokenType type);  // its id
 };
 

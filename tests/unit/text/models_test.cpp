@@ -1,8 +1,8 @@
 // The vocabularies of two real models: golden ids, exact ids on record for known trouble spots, work on long unbroken runs.
 #include <catch2/catch.hpp>
 
-#include "golden.hpp"
 #include "gguf/model_file.hpp"
+#include "golden.hpp"
 #include "support/sha256.hpp"
 #include "support/support.hpp"
 
@@ -97,9 +97,9 @@ TEST_CASE("text/tokenizer: long unbroken runs have exact ids and work grows in s
     const char* unit;
     size_t count, n_ids;
     const char* hash;
-  } runs[] = {{"A", 43'000, 5375, "104d89f298e2e4ce"},    {" ", 26'000, 204, "ffd8c0c43d95b7b6"},
-              {"\n", 26'000, 813, "6442b3561de9e7f7"},    {"_", 50'000, 782, "773e3ea2ad7047fd"},
-              {".", 30'000, 470, "e8158ccadf563fc0"},     {"\xE5\xA5\xBD", 30'000, 15'000, "aab43b8f1ed3d9f2"}};
+  } runs[] = {{"A", 43'000, 5375, "104d89f298e2e4ce"}, {" ", 26'000, 204, "ffd8c0c43d95b7b6"},
+              {"\n", 26'000, 813, "6442b3561de9e7f7"}, {"_", 50'000, 782, "773e3ea2ad7047fd"},
+              {".", 30'000, 470, "e8158ccadf563fc0"},  {"\xE5\xA5\xBD", 30'000, 15'000, "aab43b8f1ed3d9f2"}};
   for (const auto& run : runs) {
     CAPTURE(run.unit);
     uint64_t steps = 0, steps_of_8 = 0;

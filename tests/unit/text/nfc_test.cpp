@@ -17,15 +17,15 @@ std::string nfc(const std::string& hex) {
 }  // namespace
 
 TEST_CASE("text/nfc: composes, orders marks and honours the exclusions", "[text]") {
-  CHECK(nfc("65cc81") == from_hex("c3a9"));                  // e + acute
+  CHECK(nfc("65cc81") == from_hex("c3a9"));  // e + acute
   CHECK(nfc("4365cc81") == from_hex("43c3a9"));
-  CHECK(nfc("61cc81cca3") == from_hex("e1baa1cc81"));        // marks reordered: dot below first, then the acute stays apart
-  CHECK(nfc("e1848be185a1e186ab") == from_hex("ec9588"));    // Hangul jamo -> syllable
-  CHECK(nfc("e284aa") == from_hex("4b"));                    // Kelvin sign
-  CHECK(nfc("e0a598") == from_hex("e0a495e0a4bc"));          // U+0958 is excluded from composition
+  CHECK(nfc("61cc81cca3") == from_hex("e1baa1cc81"));      // marks reordered: dot below first, then the acute stays apart
+  CHECK(nfc("e1848be185a1e186ab") == from_hex("ec9588"));  // Hangul jamo -> syllable
+  CHECK(nfc("e284aa") == from_hex("4b"));                  // Kelvin sign
+  CHECK(nfc("e0a598") == from_hex("e0a495e0a4bc"));        // U+0958 is excluded from composition
   CHECK(nfc("c3a9c2a0") == from_hex("c3a9c2a0"));
   CHECK(nfc("") == "");
-  CHECK(nfc("cc81cc81") == from_hex("cc81cc81"));            // marks with nothing to stand on
+  CHECK(nfc("cc81cc81") == from_hex("cc81cc81"));  // marks with nothing to stand on
 }
 
 TEST_CASE("text/nfc: bytes that are not UTF-8 stay and separate what stands around them", "[text]") {

@@ -41,7 +41,11 @@ TEST_CASE("text/pretokenizers: qwen2 splits words, digits, symbols, contractions
   CHECK(qwen2("\nx") == Pieces{"\n", "x"});
   CHECK(qwen2(" \xC2\xA0\xE3\x80\x80x") == Pieces{" \xC2\xA0", "\xE3\x80\x80x"});
   CHECK(qwen2("\xE5\xA5\xBD\xE4\xBA\xBA\xE2\x85\xA0\xE3\x80\x82") == Pieces{"\xE5\xA5\xBD\xE4\xBA\xBA", "\xE2\x85\xA0", "\xE3\x80\x82"});
-  CHECK(qwen2("a\xFF" "b \xFF\xFE") == Pieces{"a", "\xFF" "b", " \xFF\xFE"});
+  CHECK(qwen2("a\xFF"
+              "b \xFF\xFE") == Pieces{"a",
+                                      "\xFF"
+                                      "b",
+                                      " \xFF\xFE"});
 }
 
 TEST_CASE("text/pretokenizers: smollm isolates digits, which are ends of text to white space", "[text]") {

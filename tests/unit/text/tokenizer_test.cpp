@@ -47,9 +47,7 @@ TEST_CASE("text/tokenizer: control tokens inside or across a literal stretch are
   const TokenId user = source.add("<U>", TokenType::kUserDefined);
   const Tokenizer tokenizer = make(source);
   const std::string text = "<E><E><U><E>";
-  const auto encode = [&](std::vector<TextRange> literal) {
-    return *tokenizer.encode(text, {.parse_special = true, .literal = literal});
-  };
+  const auto encode = [&](std::vector<TextRange> literal) { return *tokenizer.encode(text, {.parse_special = true, .literal = literal}); };
   CHECK(encode({}) == Ids{end, end, user, end});
   CHECK(encode({{3, 9}}) == Ids{end, '<', 'E', '>', user, end});
   CHECK(encode({{0, 1}, {11, 12}}) == Ids{'<', 'E', '>', end, user, '<', 'E', '>'});

@@ -22,9 +22,9 @@ TEST_CASE("text/utf8: well-formed characters are read, every other byte is a cha
   const uint32_t bad = kIllFormed;
   CHECK(all(from_hex("41c3a9e5a5bdf09f9880")) == List{0x41, 0xE9, 0x597D, 0x1F600});
   CHECK(all(from_hex("c280dfbfe0a080efbfbff0908080f48fbfbf")) == List{0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF});
-  CHECK(all(from_hex("c080")) == List{bad, bad});                // overlong
-  CHECK(all(from_hex("e09fbf")) == List{bad, bad, bad});         // overlong
-  CHECK(all(from_hex("eda080")) == List{bad, bad, bad});         // surrogate
+  CHECK(all(from_hex("c080")) == List{bad, bad});         // overlong
+  CHECK(all(from_hex("e09fbf")) == List{bad, bad, bad});  // overlong
+  CHECK(all(from_hex("eda080")) == List{bad, bad, bad});  // surrogate
   CHECK(all(from_hex("ed9fbf")) == List{0xD7FF});
   CHECK(all(from_hex("f08fbfbf")) == List{bad, bad, bad, bad});  // overlong
   CHECK(all(from_hex("f4908080")) == List{bad, bad, bad, bad});  // above U+10FFFF

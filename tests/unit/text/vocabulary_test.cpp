@@ -76,16 +76,21 @@ TEST_CASE("text/vocabulary: of a repeated token text the lowest id is used, of a
 
 TEST_CASE("text/vocabulary: tokens become bytes by the alphabet, special ones keep their text", "[text]") {
   test::OwnedVocabulary source = test::byte_vocabulary();
-  const uint32_t space = source.add("\xC4\xA0the", TokenType::kNormal);           // U+0120 stands for a space
-  const uint32_t control = source.add("<\xEF\xBD\x9C" "end>", TokenType::kControl);  // U+FF5C
+  const uint32_t space = source.add("\xC4\xA0the", TokenType::kNormal);  // U+0120 stands for a space
+  const uint32_t control = source.add(
+      "<\xEF\xBD\x9C"
+      "end>",
+      TokenType::kControl);  // U+FF5C
   const uint32_t user = source.add("\xC4\xA0user", TokenType::kUserDefined);
-  const uint32_t foreign = source.add("\xE5\xA5\xBD", TokenType::kNormal);          // not in the alphabet
+  const uint32_t foreign = source.add("\xE5\xA5\xBD", TokenType::kNormal);  // not in the alphabet
   const auto v = Vocabulary::build(source.source());
   REQUIRE(v.ok());
   for (uint32_t b = 0; b < 256; ++b) CHECK(v->bytes(b) == std::string(1, static_cast<char>(b)));
   CHECK(v->bytes(space) == " the");
   CHECK(v->find(" the") == space);
-  CHECK(v->bytes(control) == "<\xEF\xBD\x9C" "end>");
+  CHECK(v->bytes(control) ==
+        "<\xEF\xBD\x9C"
+        "end>");
   CHECK(v->bytes(user) == "\xC4\xA0user");
   CHECK(v->bytes(foreign) == "\xE5\xA5\xBD");
   CHECK(v->find("\xE5\xA5\xBD") == kNoToken);

@@ -132,8 +132,8 @@ TEST_CASE("yaml/document: limits depth and number of values", "[yaml]") {
 TEST_CASE("yaml/document: refuses bytes that are not YAML text", "[yaml]") {
   CHECK(refusal("a: 1\nb: \xff\n") == "f.yaml:2:4: byte ff is not UTF-8; save the file as UTF-8");
   // Overlong forms, a surrogate, beyond U+10FFFF, cut short, a lone continuation byte.
-  for (const char* bad : {"\xC0\xAF", "\xE0\x80\xAF", "\xF0\x80\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
-                          "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80"})
+  for (const char* bad :
+       {"\xC0\xAF", "\xE0\x80\xAF", "\xF0\x80\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80"})
     CHECK(refusal(std::string("k: ") + bad).find("f.yaml:1:4: byte") == 0);
   for (const char* good : {"\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEF\xBF\xBD", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
     CHECK(parsed(std::string("k: 'x") + good + "'").find("k")->text == std::string("x").append(good));
@@ -141,7 +141,9 @@ TEST_CASE("yaml/document: refuses bytes that are not YAML text", "[yaml]") {
   CHECK(refusal("a: 1\x04\nb: 2\n") == "f.yaml:1:5: control byte 04 is not allowed");
   CHECK(refusal("a: 1\x7f") == "f.yaml:1:5: control byte 7f is not allowed");
   CHECK(refusal("a: 1\rb: 2\n") == "f.yaml:1:5: a carriage return without a line feed is not a line end");
-  CHECK(refusal(std::string("\xFF\xFE" "a\0", 4)) == "f.yaml:1:1: byte ff is not UTF-8; save the file as UTF-8");  // UTF-16
+  CHECK(refusal(std::string("\xFF\xFE"
+                            "a\0",
+                            4)) == "f.yaml:1:1: byte ff is not UTF-8; save the file as UTF-8");  // UTF-16
 }
 
 TEST_CASE("yaml/document: says where a text is no YAML and what to do", "[yaml]") {

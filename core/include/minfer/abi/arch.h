@@ -6,8 +6,8 @@
 #ifndef MINFER_ABI_ARCH_H_
 #define MINFER_ABI_ARCH_H_
 
-#include "minfer/abi/graph.h"
 #include "minfer/abi/backend.h" /* MI_ROLE_* */
+#include "minfer/abi/graph.h"
 
 typedef struct mi_model mi_model;
 
@@ -25,12 +25,12 @@ typedef struct mi_tensor_info {
 typedef struct mi_metadata_v1 {
   uint32_t struct_size;
   uint32_t reserved;
-  void *ctx;
-  int32_t (*get_u64)(void *ctx, mi_string key, uint64_t *out, mi_error *error);
-  int32_t (*get_f64)(void *ctx, mi_string key, double *out, mi_error *error);
-  int32_t (*get_bool)(void *ctx, mi_string key, uint32_t *out, mi_error *error);
-  int32_t (*get_string)(void *ctx, mi_string key, mi_string *out, mi_error *error);
-  int32_t (*get_tensor)(void *ctx, mi_string name, mi_tensor_info *out, mi_error *error); /* MI_NOT_FOUND: absent */
+  void* ctx;
+  int32_t (*get_u64)(void* ctx, mi_string key, uint64_t* out, mi_error* error);
+  int32_t (*get_f64)(void* ctx, mi_string key, double* out, mi_error* error);
+  int32_t (*get_bool)(void* ctx, mi_string key, uint32_t* out, mi_error* error);
+  int32_t (*get_string)(void* ctx, mi_string key, mi_string* out, mi_error* error);
+  int32_t (*get_tensor)(void* ctx, mi_string name, mi_tensor_info* out, mi_error* error); /* MI_NOT_FOUND: absent */
 } mi_metadata_v1;
 
 typedef struct mi_model_info {
@@ -58,8 +58,8 @@ typedef struct mi_weight_desc {
 typedef struct mi_weight_sink_v1 {
   uint32_t struct_size;
   uint32_t reserved;
-  void *ctx;
-  int32_t (*add)(void *ctx, const mi_weight_desc *desc, uint32_t *out_id, mi_error *error);
+  void* ctx;
+  int32_t (*add)(void* ctx, const mi_weight_desc* desc, uint32_t* out_id, mi_error* error);
 } mi_weight_sink_v1;
 
 /* The part of the graph parameters that an architecture may read. */
@@ -75,26 +75,26 @@ typedef struct mi_graph_params {
 typedef struct mi_builder_v1 {
   uint32_t struct_size;
   uint32_t reserved;
-  void *ctx;
-  int32_t (*input)(void *ctx, uint32_t kind, uint32_t *out_value, mi_error *error);
-  int32_t (*weight)(void *ctx, uint32_t weight_id, uint32_t *out_value, mi_error *error);
+  void* ctx;
+  int32_t (*input)(void* ctx, uint32_t kind, uint32_t* out_value, mi_error* error);
+  int32_t (*weight)(void* ctx, uint32_t weight_id, uint32_t* out_value, mi_error* error);
   /* dims is read by MI_OP_VIEW only (the new shape); NULL elsewhere. */
-  int32_t (*add_node)(void *ctx, uint32_t op, uint32_t layer, const uint32_t *inputs, uint32_t n_inputs, const mi_op_attrs *attrs,
-                      const uint64_t *dims, uint32_t n_dims, uint32_t *outputs, uint32_t n_outputs, mi_error *error);
-  int32_t (*output)(void *ctx, uint32_t value, mi_error *error);
+  int32_t (*add_node)(void* ctx, uint32_t op, uint32_t layer, const uint32_t* inputs, uint32_t n_inputs, const mi_op_attrs* attrs,
+                      const uint64_t* dims, uint32_t n_dims, uint32_t* outputs, uint32_t n_outputs, mi_error* error);
+  int32_t (*output)(void* ctx, uint32_t value, mi_error* error);
 } mi_builder_v1;
 
 typedef struct mi_arch_v1 {
   uint32_t struct_size;
   uint32_t reserved;
   /* 0: not mine; otherwise the higher score wins. Reads general.architecture. Never fails. */
-  uint32_t (*match)(void *self, const mi_metadata_v1 *metadata);
+  uint32_t (*match)(void* self, const mi_metadata_v1* metadata);
   /* Validates every hyper-parameter that later arithmetic relies on. */
-  int32_t (*create)(void *self, const mi_metadata_v1 *metadata, mi_model **out, mi_error *error);
-  void (*destroy)(mi_model *model);
-  int32_t (*info)(mi_model *model, mi_model_info *out, mi_error *error);
-  int32_t (*weights)(mi_model *model, const mi_weight_sink_v1 *sink, mi_error *error);
-  int32_t (*build)(mi_model *model, const mi_graph_params *params, const mi_builder_v1 *builder, mi_error *error);
+  int32_t (*create)(void* self, const mi_metadata_v1* metadata, mi_model** out, mi_error* error);
+  void (*destroy)(mi_model* model);
+  int32_t (*info)(mi_model* model, mi_model_info* out, mi_error* error);
+  int32_t (*weights)(mi_model* model, const mi_weight_sink_v1* sink, mi_error* error);
+  int32_t (*build)(mi_model* model, const mi_graph_params* params, const mi_builder_v1* builder, mi_error* error);
 } mi_arch_v1;
 
 #endif

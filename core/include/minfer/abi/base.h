@@ -22,7 +22,7 @@
 #define MI_ABI_MINOR 0
 
 /* Whether *ptr is large enough to hold the field: true for every field of the minor that both sides know. */
-#define MI_HAS_FIELD(type, ptr, field) ((ptr)->struct_size >= offsetof(type, field) + sizeof(((type *)0)->field))
+#define MI_HAS_FIELD(type, ptr, field) ((ptr)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
 #define MI_NONE 0xffffffffu /* no value, no layer, no block */
 
@@ -38,7 +38,7 @@
 #define MI_IO 8
 
 typedef struct mi_string {
-  const char *data;
+  const char* data;
   uint64_t size;
 } mi_string;
 

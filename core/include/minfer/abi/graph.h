@@ -93,7 +93,7 @@ typedef struct mi_value {
   uint64_t dims[4]; /* unused ones are 1 */
   uint32_t index;
   uint32_t flags;    /* MI_VALUE_KEPT */
-  mi_buffer *buffer; /* activations in plan_create: where it lies. NULL in `supports` */
+  mi_buffer* buffer; /* activations in plan_create: where it lies. NULL in `supports` */
   uint64_t offset_bytes;
   uint64_t size_bytes; /* of activations and inputs; 0 for weights (mi_weight holds theirs) */
 } mi_value;
@@ -109,9 +109,9 @@ typedef struct mi_node {
   uint32_t n_inputs;
   uint32_t n_outputs;
   uint32_t reserved;
-  const uint32_t *inputs; /* indices into values, MI_NONE where an optional one is absent */
-  const uint32_t *outputs;
-  const mi_op_attrs *attrs;
+  const uint32_t* inputs; /* indices into values, MI_NONE where an optional one is absent */
+  const uint32_t* outputs;
+  const mi_op_attrs* attrs;
 } mi_node;
 
 /* K and V of one layer are two regions of n_blocks blocks of 64 positions. How rows lie inside is the backend's own. */
@@ -129,8 +129,8 @@ typedef struct mi_kv_layer {
   uint32_t struct_size;
   uint32_t layer;
   mi_kv_layout layout;
-  mi_buffer *k; /* NULL in `supports` */
-  mi_buffer *v;
+  mi_buffer* k; /* NULL in `supports` */
+  mi_buffer* v;
 } mi_kv_layer;
 
 typedef struct mi_graph_view {
@@ -141,9 +141,9 @@ typedef struct mi_graph_view {
   uint64_t value_stride;
   uint64_t node_stride;
   uint64_t kv_layer_stride;
-  const mi_value *values;
-  const mi_node *nodes;
-  const mi_kv_layer *kv_layers;
+  const mi_value* values;
+  const mi_node* nodes;
+  const mi_kv_layer* kv_layers;
   uint64_t uid;        /* of the built graph; never reused in this process; 0 in `supports` */
   uint64_t generation; /* of the scratch buffer the offsets belong to */
   uint32_t n_ctx;      /* no position of a run reaches this */

@@ -123,8 +123,9 @@ class WeightTable {
   void emit(const mi_weight_sink_v1* sink) const {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
-      const mi_weight_desc desc = {sizeof(mi_weight_desc), entry.roles, to_abi(entry.name), entry.layer, entry.n_dims,
-                                   {entry.dims[0], entry.dims[1], entry.dims[2], entry.dims[3]}};
+      const mi_weight_desc desc = {sizeof(mi_weight_desc), entry.roles,
+                                   to_abi(entry.name),     entry.layer,
+                                   entry.n_dims,           {entry.dims[0], entry.dims[1], entry.dims[2], entry.dims[3]}};
       uint32_t id = MI_NONE;
       mi_error error{};
       error.struct_size = sizeof error;
@@ -208,8 +209,8 @@ class GraphBuilder {
     add(MI_OP_KV_STORE, inputs, 5, attrs, nullptr, 0, nullptr, 0);
   }
   // q [n_head*head_dim, r], positions [r], row_seq [r], block_table -> [n_head*head_dim, r]; window 0: every earlier position
-  Value attention(Value q, Value positions, Value row_seq, Value block_table, uint32_t n_head, uint32_t n_head_kv,
-                  uint32_t head_dim, float scale, uint32_t window = 0) {
+  Value attention(Value q, Value positions, Value row_seq, Value block_table, uint32_t n_head, uint32_t n_head_kv, uint32_t head_dim,
+                  float scale, uint32_t window = 0) {
     mi_op_attrs attrs = empty_attrs();
     attrs.n_head = n_head;
     attrs.n_head_kv = n_head_kv;
@@ -354,8 +355,7 @@ inline constexpr mi_arch_v1 kTable = {sizeof(mi_arch_v1), 0, match, create, dest
 
 MINFER_SDK_END
 
-#define MINFER_EXPORT_ARCH(Class, name, version)                                                                             \
-  MINFER_EXPORT_PLUGIN(Class, ::minfer::sdk::Architecture, ::minfer::sdk::arch_thunks::kTable, MI_PLUGIN_ARCHITECTURE, name, \
-                       version)
+#define MINFER_EXPORT_ARCH(Class, name, version) \
+  MINFER_EXPORT_PLUGIN(Class, ::minfer::sdk::Architecture, ::minfer::sdk::arch_thunks::kTable, MI_PLUGIN_ARCHITECTURE, name, version)
 
 #endif

@@ -91,8 +91,8 @@ inline void store_kv(GraphBuilder& b, const AttentionShape& s, const AttentionWe
 }
 
 // h [n_embd, n]; h_q [n_embd, r], the rows of h that `rows` describes (h itself where nothing is cut) -> [n_embd, r]
-inline Value attention_block(GraphBuilder& b, const AttentionShape& s, const AttentionWeights& w, Value h, Value h_q,
-                             const Rows& rows, const Batch& batch) {
+inline Value attention_block(GraphBuilder& b, const AttentionShape& s, const AttentionWeights& w, Value h, Value h_q, const Rows& rows,
+                             const Batch& batch) {
   Value q = project_heads(b, s, h_q, w.wq, w.bq, w.q_norm, s.n_head, rows.n);  // [n_head*head_dim, r]
   q = b.rope(q, rows.positions, s.rope, s.n_head, s.head_dim, w.rope_freq_factors);
   store_kv(b, s, w, h, batch);

@@ -152,21 +152,20 @@ const T& element(const T* array, uint64_t stride, uint64_t i) {
 MINFER_SDK_END
 
 // The one exported symbol of a plugin. `table` is a constant of static storage, Class is made from a `const Host&`.
-#define MINFER_EXPORT_PLUGIN(Class, Base, table, kind, name, version)                                                 \
-  extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) {                     \
-    struct Entry {                                                                                                    \
-      static int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, mi_error* error) noexcept { \
-        return ::minfer::sdk::guarded(error, [&] {                                                                    \
-          *out_self = static_cast<Base*>(new Class(::minfer::sdk::Host(host)));                                       \
-          *out_table = &(table);                                                                                      \
-        });                                                                                                           \
-      }                                                                                                               \
-      static void close(void* self) noexcept { delete static_cast<Base*>(self); }                                     \
-    };                                                                                                                \
-    static constexpr mi_plugin_desc desc = {sizeof(mi_plugin_desc), MI_ABI_MAJOR, MI_ABI_MINOR, 0,                    \
-                                            kind, 0, name, version, MINFER_PLUGIN_BUILD, MI_ABI_HASH,                 \
-                                            Entry::open, Entry::close};                                               \
-    return &desc;                                                                                                     \
+#define MINFER_EXPORT_PLUGIN(Class, Base, table, kind, name, version)                                                                \
+  extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) {                                    \
+    struct Entry {                                                                                                                   \
+      static int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, mi_error* error) noexcept {               \
+        return ::minfer::sdk::guarded(error, [&] {                                                                                   \
+          *out_self = static_cast<Base*>(new Class(::minfer::sdk::Host(host)));                                                      \
+          *out_table = &(table);                                                                                                     \
+        });                                                                                                                          \
+      }                                                                                                                              \
+      static void close(void* self) noexcept { delete static_cast<Base*>(self); }                                                    \
+    };                                                                                                                               \
+    static constexpr mi_plugin_desc desc = {sizeof(mi_plugin_desc), MI_ABI_MAJOR, MI_ABI_MINOR, 0,           kind, 0, name, version, \
+                                            MINFER_PLUGIN_BUILD,    MI_ABI_HASH,  Entry::open,  Entry::close};                       \
+    return &desc;                                                                                                                    \
   }
 
 #endif

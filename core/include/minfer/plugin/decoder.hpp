@@ -23,8 +23,7 @@ struct DecoderTraits {
 
 class DecoderModel final : public Model {
  public:
-  DecoderModel(const Metadata& metadata, const DecoderTraits& traits)
-      : traits_(traits), hparams_(read_hparams(metadata, traits.arch)) {
+  DecoderModel(const Metadata& metadata, const DecoderTraits& traits) : traits_(traits), hparams_(read_hparams(metadata, traits.arch)) {
     list_weights(metadata);
   }
 
@@ -116,8 +115,8 @@ class DecoderModel final : public Model {
       layers_.push_back(layer);
     }
     output_norm_ = table_.vector("output_norm.weight", MI_LAYER_OUTPUT, n_embd);
-    output_ = tied ? token_embd_
-                   : table_.add("output.weight", MI_LAYER_OUTPUT, MI_ROLE_OUTPUT | MI_ROLE_MATRIX, {n_embd, hparams_.n_vocab});
+    output_ =
+        tied ? token_embd_ : table_.add("output.weight", MI_LAYER_OUTPUT, MI_ROLE_OUTPUT | MI_ROLE_MATRIX, {n_embd, hparams_.n_vocab});
   }
 
   DecoderTraits traits_;

@@ -73,8 +73,7 @@ inline HParams read_hparams(const Metadata& metadata, const std::string& arch, c
   h.n_layers = metadata.u32(key("block_count"), 1, kMax);
   for (uint32_t layer = 0; layer < h.n_layers; ++layer) {
     const std::string name = join("blk.", layer, ".attn_norm.weight");
-    if (!metadata.find_tensor(name))
-      fail(MI_INVALID_ARGUMENT, key("block_count"), " is ", h.n_layers, ", but the file has no ", name);
+    if (!metadata.find_tensor(name)) fail(MI_INVALID_ARGUMENT, key("block_count"), " is ", h.n_layers, ", but the file has no ", name);
   }
 
   h.n_ctx_train = metadata.u32(key("context_length"), 1, kMax);
@@ -83,12 +82,11 @@ inline HParams read_hparams(const Metadata& metadata, const std::string& arch, c
   h.n_head = metadata.u32(key("attention.head_count"), 1, kMax);
   h.n_head_kv = metadata.u32_or(key("attention.head_count_kv"), h.n_head, 1, kMax);
   if (h.n_head % h.n_head_kv != 0)
-    fail(MI_INVALID_ARGUMENT, key("attention.head_count"), " ", h.n_head, " is not divisible by ", key("attention.head_count_kv"),
-         " ", h.n_head_kv);
+    fail(MI_INVALID_ARGUMENT, key("attention.head_count"), " ", h.n_head, " is not divisible by ", key("attention.head_count_kv"), " ",
+         h.n_head_kv);
   const bool has_head_dim = rules.free_head_dim && metadata.find_u64(key("attention.key_length"));
   if (!has_head_dim && h.n_embd % h.n_head != 0)
-    fail(MI_INVALID_ARGUMENT, key("embedding_length"), " ", h.n_embd, " is not divisible by ", key("attention.head_count"), " ",
-         h.n_head);
+    fail(MI_INVALID_ARGUMENT, key("embedding_length"), " ", h.n_embd, " is not divisible by ", key("attention.head_count"), " ", h.n_head);
   h.head_dim = has_head_dim ? metadata.u32(key("attention.key_length"), 2, 65536) : h.n_embd / h.n_head;
   if (h.head_dim % 2 != 0 || h.n_head > kMax / h.head_dim)
     fail(MI_INVALID_ARGUMENT, key("attention.head_count"), " is ", h.n_head, " with heads of ", h.head_dim,

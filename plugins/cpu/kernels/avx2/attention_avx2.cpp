@@ -46,9 +46,7 @@ struct Run {
   float* o;         // [n_vectors][n_chunks][head_dim]
 };
 
-inline const AttentionRow& row_of(const Run& run, int64_t vector) noexcept {
-  return run.args->rows[run.row_begin + vector / run.n_heads];
-}
+inline const AttentionRow& row_of(const Run& run, int64_t vector) noexcept { return run.args->rows[run.row_begin + vector / run.n_heads]; }
 inline int64_t head_of(const Run& run, int64_t vector) noexcept { return run.unit->head_begin + vector % run.n_heads; }
 
 // What a vector sees of the positions start..start+255, relative to start.
@@ -59,13 +57,13 @@ inline Range visible(const Run& run, int64_t vector, int64_t start) noexcept {
 
 // One chunk of a run.
 struct ChunkWork {
-  int64_t index;                  // in the run's chunks
-  int64_t start;                  // its first position
-  Range seen[kBlocksPerChunk];    // the positions, relative to start, that the run's rows see of each block (their hull)
-  const int32_t* blocks;          // of this chunk's positions
-  int64_t k_ready;                // blocks below this one are converted
+  int64_t index;                // in the run's chunks
+  int64_t start;                // its first position
+  Range seen[kBlocksPerChunk];  // the positions, relative to start, that the run's rows see of each block (their hull)
+  const int32_t* blocks;        // of this chunk's positions
+  int64_t k_ready;              // blocks below this one are converted
   int64_t v_ready;
-  int64_t panels_step;            // floats between the panels of two blocks; 0 when each is used once and they may share memory
+  int64_t panels_step;  // floats between the panels of two blocks; 0 when each is used once and they may share memory
 };
 
 // Vectors first..first+n-1 of a slab, multiplied together.
@@ -119,12 +117,16 @@ void slab_scores(const Run& run, ChunkWork* chunk, int64_t begin, int64_t end) n
       chunk->k_ready = b + 1;
     }
     for_each_tile(run, *chunk, begin, end, [&](const Tile& tile) {
-      const Range want = both({tile.hull.begin / kKvPanel, (tile.hull.end + kKvPanel - 1) / kKvPanel},
-                              {b * kPanelsPerBlock, (b + 1) * kPanelsPerBlock});
+      const Range want =
+          both({tile.hull.begin / kKvPanel, (tile.hull.end + kKvPanel - 1) / kKvPanel}, {b * kPanelsPerBlock, (b + 1) * kPanelsPerBlock});
       if (want.empty()) return;
-      const TileArgs t{run.q + tile.slab_row * head_dim, head_dim,
-                       panels + (want.begin - b * kPanelsPerBlock) * panel_size, panel_size, head_dim,
-                       run.scores + tile.slab_row * kAttentionChunk + want.begin * kKvPanel, kAttentionChunk};
+      const TileArgs t{run.q + tile.slab_row * head_dim,
+                       head_dim,
+                       panels + (want.begin - b * kPanelsPerBlock) * panel_size,
+                       panel_size,
+                       head_dim,
+                       run.scores + tile.slab_row * kAttentionChunk + want.begin * kKvPanel,
+                       kAttentionChunk};
       fma_panels<true>(tile.n, t, want.end - want.begin);
     });
   }
@@ -174,9 +176,13 @@ void multiply_v(const Run& run, const ChunkWork& chunk, int64_t b, const float* 
   const int64_t head_dim = run.args->layout.head_dim;
   range = both(range, {b * kKvBlock, (b + 1) * kKvBlock});
   if (range.empty()) return;
-  const TileArgs t{run.scores + slab_row * kAttentionChunk + range.begin, kAttentionChunk,
-                   panels + (range.begin - b * kKvBlock) * kPanelFloats, kKvBlock * kPanelFloats, range.end - range.begin,
-                   run.o + (vector * run.n_chunks + chunk.index) * head_dim, run.n_chunks * head_dim};
+  const TileArgs t{run.scores + slab_row * kAttentionChunk + range.begin,
+                   kAttentionChunk,
+                   panels + (range.begin - b * kKvBlock) * kPanelFloats,
+                   kKvBlock * kPanelFloats,
+                   range.end - range.begin,
+                   run.o + (vector * run.n_chunks + chunk.index) * head_dim,
+                   run.n_chunks * head_dim};
   fma_panels<false>(n, t, head_dim / kPanelFloats);
 }
 

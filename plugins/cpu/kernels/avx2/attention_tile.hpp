@@ -13,9 +13,7 @@ namespace {
 
 constexpr int kPanelFloats = 16;  // floats in a row of a panel
 
-inline __m256 load_f16x8(const unsigned char* p) noexcept {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
+inline __m256 load_f16x8(const unsigned char* p) noexcept { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 
 inline __m256 load_i8x8(const unsigned char* p) noexcept {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
@@ -30,9 +28,7 @@ inline __m256 load_i8x8(const unsigned char* p) noexcept {
   float* dst = panels + panel_begin * panel_size;
   const int64_t n = (panel_end - panel_begin) * panel_size;
   switch (layout.format) {
-    case KvFormat::kF32:
-      std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
-      return;
+    case KvFormat::kF32: std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float)); return;
     case KvFormat::kF16:
       for (int64_t i = 0; i < n; i += 16) {
         _mm256_storeu_ps(dst + i, load_f16x8(src + 2 * i));
@@ -62,9 +58,7 @@ inline __m256 load_i8x8(const unsigned char* p) noexcept {
     float* dst = panels + row * kPanelFloats;
     for (int64_t d = 0; d < layout.head_dim; d += kPanelFloats, dst += kKvBlock * kPanelFloats) {
       switch (layout.format) {
-        case KvFormat::kF32:
-          std::memcpy(dst, src + 4 * d, kPanelFloats * sizeof(float));
-          break;
+        case KvFormat::kF32: std::memcpy(dst, src + 4 * d, kPanelFloats * sizeof(float)); break;
         case KvFormat::kF16:
           _mm256_storeu_ps(dst, load_f16x8(src + 2 * d));
           _mm256_storeu_ps(dst + 8, load_f16x8(src + 2 * d + 16));

@@ -93,8 +93,7 @@ void gemm_float(const MatmulArgs& args) {
           micro_kernel_float<6>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
         for (; c + 2 <= n_tokens; c += 2)
           micro_kernel_float<2>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
-        for (; c < n_tokens; ++c)
-          micro_kernel_float<1>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
+        for (; c < n_tokens; ++c) micro_kernel_float<1>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
       }
       for (size_t c = 0; c < n_tokens; ++c) {
         const __m256 sum[2] = {_mm256_load_ps(scratch.acc[c]), _mm256_load_ps(scratch.acc[c] + 8)};

@@ -13,12 +13,12 @@ constexpr int kStep = 3;  // tokens of a micro-kernel: 6 sums of 16 bits, 2 weig
 
 // One block of 16 rows, unpacked.
 struct alignas(64) PanelBlock {
-  uint8_t q[8][64];      // stored values; Q8_0: the signed weights
+  uint8_t q[8][64];  // stored values; Q8_0: the signed weights
   float d[16], m[16];
   int16_t scale[32];
   union {
-    int16_t min[32];        // Q2_K: two per row
-    float min_value[16];    // Q4_K, Q5_K: one per row
+    int16_t min[32];      // Q2_K: two per row
+    float min_value[16];  // Q4_K, Q5_K: one per row
   };
   uint8_t magnitude[8][64];  // Q8_0: |w|
 };
@@ -74,9 +74,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
     __m256i isum[n][2];
     for (int c = 0; c < n; ++c)  // the next tokens, still in the second-level cache
       _mm_prefetch(reinterpret_cast<const char*>(a + (c + n) * n_blocks), _MM_HINT_T0);
-    const auto scale = [panel](int h) {
-      return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1);
-    };
+    const auto scale = [panel](int h) { return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1); };
     if constexpr (type == WeightType::kQ8_0) {
 #pragma GCC unroll 8
       for (int c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
@@ -181,8 +179,7 @@ void gemm(const MatmulArgs& args) {
           size_t c = 0;
           for (; c + kStep <= n_tokens; c += kStep)
             micro_kernel<type, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
-          for (; c < n_tokens; ++c)
-            micro_kernel<type, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+          for (; c < n_tokens; ++c) micro_kernel<type, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
         }
       }
       for (size_t c = 0; c < n_tokens; ++c)

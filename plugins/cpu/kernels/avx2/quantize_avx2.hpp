@@ -16,9 +16,7 @@ inline bool quantize_block(const float* x, Q8Block* out) {
   const __m256 a0 = _mm256_and_ps(v0, magnitude), a1 = _mm256_and_ps(v1, magnitude);
   const __m256 a2 = _mm256_and_ps(v2, magnitude), a3 = _mm256_and_ps(v3, magnitude);
   // As integers the magnitudes compare like floats, with infinity and every NaN above the finite ones.
-  const auto max = [](__m256 a, __m256 b) {
-    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
-  };
+  const auto max = [](__m256 a, __m256 b) { return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b))); };
   const __m256i m = _mm256_castps_si256(max(max(a0, a1), max(a2, a3)));
   __m128i m4 = _mm_max_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
   m4 = _mm_max_epi32(m4, _mm_shuffle_epi32(m4, 0x4e));

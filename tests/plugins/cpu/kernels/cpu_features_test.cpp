@@ -50,8 +50,8 @@ TEST_CASE("cpu/features: names and support agree with the best level") {
 #if defined(__x86_64__)
   // The compiler's own detection as the second opinion.
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq");
   CHECK(isa_supported(Isa::kAvx2) == avx2);
   CHECK(isa_supported(Isa::kAvx512) == (avx2 && avx512));
 #endif

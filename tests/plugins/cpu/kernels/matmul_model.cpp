@@ -65,7 +65,10 @@ struct ScaleAt {
 };
 ScaleAt scales_of(WeightType type) {
   switch (type) {
-    case WeightType::kQ4_1: case WeightType::kQ5_1: case WeightType::kQ4_K: case WeightType::kQ5_K: return {0, 2};
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_1:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K: return {0, 2};
     case WeightType::kQ2_K: return {80, 82};
     case WeightType::kQ3_K: return {108, -1};
     case WeightType::kQ6_K: return {208, -1};

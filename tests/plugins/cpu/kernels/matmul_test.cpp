@@ -123,7 +123,7 @@ std::vector<Case> shape_cases() {
     const auto cols = [&t](size_t n) { return t.cols == 1 ? 32 * n - 5 : t.cols * n; };
     for (size_t rows = 1; rows <= 50; rows += 7) cases.push_back({t.type, rows, cols(3), 1});
     for (size_t n_tokens = 1; n_tokens <= 40; ++n_tokens) cases.push_back({t.type, 1 + rng() % 50, cols(1 + rng() % 3), n_tokens});
-    cases.push_back({t.type, 48, t.cols == 256 ? 1280u : 1184u, 1});   // several slabs, the last not full
+    cases.push_back({t.type, 48, t.cols == 256 ? 1280u : 1184u, 1});  // several slabs, the last not full
     cases.push_back({t.type, 48, t.cols == 256 ? 1280u : 1184u, 11});
     cases.push_back({t.type, 200, t.cols == 256 ? 768u : 608u, 300, Fill::kRandom, Activations::kRandom, 21});
   }

@@ -75,8 +75,16 @@ class Problem {
   // All rows, in units of tile_rows rows and tile_heads query heads. Padding rows keep the 7 that the output starts with.
   std::vector<float> attend(const OpKernels& kernels, int32_t tile_rows, int32_t tile_heads) const {
     std::vector<float> out(specs_.size() * width(), 7.0f);
-    const AttentionArgs args{layout_, shape_.n_heads, scale(), k_region_.data(), v_region_.data(), q_.data(), static_cast<int64_t>(width()),
-                             out.data(), static_cast<int64_t>(width()), rows_.data()};
+    const AttentionArgs args{layout_,
+                             shape_.n_heads,
+                             scale(),
+                             k_region_.data(),
+                             v_region_.data(),
+                             q_.data(),
+                             static_cast<int64_t>(width()),
+                             out.data(),
+                             static_cast<int64_t>(width()),
+                             rows_.data()};
     int32_t last = 0;
     for (const RowSpec& spec : specs_) last = std::max(last, spec.position);
     const size_t bytes = attention_scratch_bytes(shape_.head_dim, tile_rows, tile_heads, last);
@@ -97,65 +105,69 @@ class Problem {
   // The contract in attention.hpp, in float.
   std::vector<float> model() const {
     std::vector<float> out(specs_.size() * width(), 7.0f);
-    for_each_head([&](const RowSpec& spec, const float* q, const float* k, const float* v, size_t step, float* y) {
-      const auto dim = static_cast<size_t>(shape_.head_dim);
-      std::vector<float> ms, ls, os;
-      for (int32_t start = spec.first / 256 * 256; start <= spec.position; start += 256) {
-        std::vector<float> s;
-        const int32_t begin = std::max(start, spec.first), end = std::min(start + 255, spec.position);
-        for (int32_t p = begin; p <= end; ++p) {
-          float dot = 0.0f;
-          for (size_t d = 0; d < dim; ++d) dot = std::fma(q[d], k[static_cast<size_t>(p) * step + d], dot);
-          s.push_back(dot * scale());
-        }
-        const float m = *std::max_element(s.begin(), s.end());
-        float lane[16] = {};
-        std::vector<float> o(dim, 0.0f);
-        for (int32_t p = begin; p <= end; ++p) {
-          const float e = exp_f32(s[static_cast<size_t>(p - begin)] - m);
-          lane[p % 16] += e;
-          for (size_t d = 0; d < dim; ++d) o[d] = std::fma(e, v[static_cast<size_t>(p) * step + d], o[d]);
-        }
-        float a[8], b[4];
-        for (int i = 0; i < 8; ++i) a[i] = lane[i] + lane[i + 8];
-        for (int i = 0; i < 4; ++i) b[i] = a[i] + a[i + 4];
-        ms.push_back(m);
-        ls.push_back((b[0] + b[2]) + (b[1] + b[3]));
-        os.insert(os.end(), o.begin(), o.end());
-      }
-      const float top = *std::max_element(ms.begin(), ms.end());
-      float l = 0.0f;
-      std::vector<float> o(dim, 0.0f);
-      for (size_t c = 0; c < ms.size(); ++c) {
-        const float w = exp_f32(ms[c] - top);
-        l = std::fma(ls[c], w, l);
-        for (size_t d = 0; d < dim; ++d) o[d] = std::fma(os[c * dim + d], w, o[d]);
-      }
-      for (size_t d = 0; d < dim; ++d) y[d] = o[d] / l;
-    }, &out);
+    for_each_head(
+        [&](const RowSpec& spec, const float* q, const float* k, const float* v, size_t step, float* y) {
+          const auto dim = static_cast<size_t>(shape_.head_dim);
+          std::vector<float> ms, ls, os;
+          for (int32_t start = spec.first / 256 * 256; start <= spec.position; start += 256) {
+            std::vector<float> s;
+            const int32_t begin = std::max(start, spec.first), end = std::min(start + 255, spec.position);
+            for (int32_t p = begin; p <= end; ++p) {
+              float dot = 0.0f;
+              for (size_t d = 0; d < dim; ++d) dot = std::fma(q[d], k[static_cast<size_t>(p) * step + d], dot);
+              s.push_back(dot * scale());
+            }
+            const float m = *std::max_element(s.begin(), s.end());
+            float lane[16] = {};
+            std::vector<float> o(dim, 0.0f);
+            for (int32_t p = begin; p <= end; ++p) {
+              const float e = exp_f32(s[static_cast<size_t>(p - begin)] - m);
+              lane[p % 16] += e;
+              for (size_t d = 0; d < dim; ++d) o[d] = std::fma(e, v[static_cast<size_t>(p) * step + d], o[d]);
+            }
+            float a[8], b[4];
+            for (int i = 0; i < 8; ++i) a[i] = lane[i] + lane[i + 8];
+            for (int i = 0; i < 4; ++i) b[i] = a[i] + a[i + 4];
+            ms.push_back(m);
+            ls.push_back((b[0] + b[2]) + (b[1] + b[3]));
+            os.insert(os.end(), o.begin(), o.end());
+          }
+          const float top = *std::max_element(ms.begin(), ms.end());
+          float l = 0.0f;
+          std::vector<float> o(dim, 0.0f);
+          for (size_t c = 0; c < ms.size(); ++c) {
+            const float w = exp_f32(ms[c] - top);
+            l = std::fma(ls[c], w, l);
+            for (size_t d = 0; d < dim; ++d) o[d] = std::fma(os[c * dim + d], w, o[d]);
+          }
+          for (size_t d = 0; d < dim; ++d) y[d] = o[d] / l;
+        },
+        &out);
     return out;
   }
 
   // Softmax attention in double.
   std::vector<float> exact() const {
     std::vector<float> out(specs_.size() * width(), 7.0f);
-    for_each_head([&](const RowSpec& spec, const float* q, const float* k, const float* v, size_t step, float* y) {
-      const auto dim = static_cast<size_t>(shape_.head_dim);
-      std::vector<double> o(dim, 0.0), s;
-      for (int32_t p = spec.first; p <= spec.position; ++p) {
-        double dot = 0.0;
-        for (size_t d = 0; d < dim; ++d) dot += static_cast<double>(q[d]) * k[static_cast<size_t>(p) * step + d];
-        s.push_back(dot * scale());
-      }
-      const double m = *std::max_element(s.begin(), s.end());
-      double l = 0.0;
-      for (int32_t p = spec.first; p <= spec.position; ++p) {
-        const double e = std::exp(s[static_cast<size_t>(p - spec.first)] - m);
-        l += e;
-        for (size_t d = 0; d < dim; ++d) o[d] += e * v[static_cast<size_t>(p) * step + d];
-      }
-      for (size_t d = 0; d < dim; ++d) y[d] = static_cast<float>(o[d] / l);
-    }, &out);
+    for_each_head(
+        [&](const RowSpec& spec, const float* q, const float* k, const float* v, size_t step, float* y) {
+          const auto dim = static_cast<size_t>(shape_.head_dim);
+          std::vector<double> o(dim, 0.0), s;
+          for (int32_t p = spec.first; p <= spec.position; ++p) {
+            double dot = 0.0;
+            for (size_t d = 0; d < dim; ++d) dot += static_cast<double>(q[d]) * k[static_cast<size_t>(p) * step + d];
+            s.push_back(dot * scale());
+          }
+          const double m = *std::max_element(s.begin(), s.end());
+          double l = 0.0;
+          for (int32_t p = spec.first; p <= spec.position; ++p) {
+            const double e = std::exp(s[static_cast<size_t>(p - spec.first)] - m);
+            l += e;
+            for (size_t d = 0; d < dim; ++d) o[d] += e * v[static_cast<size_t>(p) * step + d];
+          }
+          for (size_t d = 0; d < dim; ++d) y[d] = static_cast<float>(o[d] / l);
+        },
+        &out);
     return out;
   }
 
@@ -219,7 +231,7 @@ std::vector<RowSpec> consecutive(int32_t sequence, int32_t begin, int32_t n, int
 std::vector<std::vector<RowSpec>> batches() {
   std::vector<std::vector<RowSpec>> all;
   all.push_back(consecutive(0, 0, 17, 100000));
-  all.push_back(consecutive(0, 58, 13, 100000));  // over 64
+  all.push_back(consecutive(0, 58, 13, 100000));   // over 64
   all.push_back(consecutive(0, 250, 11, 100000));  // over 256
   all.push_back(consecutive(0, 515, 9, 100));      // a window that starts in another chunk
   all.push_back(consecutive(0, 70, 16, 5));        // a window shorter than a tile
@@ -230,7 +242,7 @@ std::vector<std::vector<RowSpec>> batches() {
   return all;
 }
 
-const Shape kShapes[] = {{KvFormat::kF16, 14, 2, 64}, {KvFormat::kF32, 3, 3, 32},  {KvFormat::kQ8_0, 4, 2, 96},
+const Shape kShapes[] = {{KvFormat::kF16, 14, 2, 64}, {KvFormat::kF32, 3, 3, 32}, {KvFormat::kQ8_0, 4, 2, 96},
                          {KvFormat::kF16, 2, 1, 128}, {KvFormat::kF32, 7, 1, 80}, {KvFormat::kQ8_0, 7, 1, 64}};
 
 }  // namespace

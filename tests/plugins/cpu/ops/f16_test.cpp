@@ -51,7 +51,7 @@ TEST_CASE("cpu/f16: every half converts exactly and comes back unchanged", "[cpu
 
 TEST_CASE("cpu/f16: floats round to the nearest half, ties to even", "[cpu]") {
   int wrong = 0;
-  for (uint16_t h = 0; h < 0x7BFF; ++h) {  // between h and h + 1, both signs
+  for (uint16_t h = 0; h < 0x7BFF; ++h) {                                              // between h and h + 1, both signs
     const float middle = static_cast<float>((half_value(h) + half_value(h + 1)) / 2);  // exact
     const uint16_t even = h % 2 == 0 ? h : h + 1;
     const float below = std::nextafter(middle, 0.0f), above = std::nextafter(middle, 1e9f);

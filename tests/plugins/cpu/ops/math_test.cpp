@@ -95,8 +95,8 @@ TEST_CASE("cpu/math: double sin and cos agree with long double libm up to 2^22",
   };
   for (int i = 0; i < 300000; ++i) {
     probe(i * 0.001);
-    probe(i);                     // whole radians, as positions are
-    probe(i * 13.98101);          // up to 2^22
+    probe(i);             // whole radians, as positions are
+    probe(i * 13.98101);  // up to 2^22
     probe(-i * 0.7);
     probe(i * 1.5707963267948966);  // near the zeros of cos and sin
   }

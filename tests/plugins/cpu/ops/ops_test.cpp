@@ -31,8 +31,10 @@ std::vector<float> model_rms_norm(const std::vector<float>& x, const std::vector
 // Values that reach every branch of exp and its neighbours.
 std::vector<float> hard_values() {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> values = {0.0f,   -0.0f,  infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 88.7f, 88.8f, 89.0f, -87.3f,
-                               -87.4f, -103.0f, -103.9f, -104.0f, 1e-40f, -1e-40f, 3e38f, -3e38f};
+  std::vector<float> values = {0.0f,    -0.0f,   infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
+                               88.7f,   88.8f,   89.0f,    -87.3f,    -87.4f,
+                               -103.0f, -103.9f, -104.0f,  1e-40f,    -1e-40f,
+                               3e38f,   -3e38f};
   for (int i = -1100; i <= 1100; ++i) values.push_back(static_cast<float>(i) * 0.0943f);
   return values;
 }
@@ -115,19 +117,28 @@ TEST_CASE("cpu/ops: AVX2 gives the bits of baseline at every size", "[cpu]") {
   for (size_t n = 1; n <= 70; ++n) {
     const auto m = static_cast<int64_t>(n);
     const auto x = normal_values(n, 41, 5.0f), z = normal_values(n, 42);
-    compare(n, [&](float* y) { baseline.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); },
-            [&](float* y) { avx2.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); });
-    compare(n, [&](float* y) { baseline.add(x.data(), z.data(), y, m); }, [&](float* y) { avx2.add(x.data(), z.data(), y, m); });
-    compare(n, [&](float* y) { baseline.mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.mul(x.data(), z.data(), y, m); });
-    compare(n, [&](float* y) { baseline.scale(x.data(), 0.3f, y, m); }, [&](float* y) { avx2.scale(x.data(), 0.3f, y, m); });
-    compare(n, [&](float* y) { baseline.exp(x.data(), y, m); }, [&](float* y) { avx2.exp(x.data(), y, m); });
-    compare(n, [&](float* y) { baseline.silu(x.data(), y, m); }, [&](float* y) { avx2.silu(x.data(), y, m); });
-    compare(n, [&](float* y) { baseline.silu_mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.silu_mul(x.data(), z.data(), y, m); });
+    compare(
+        n, [&](float* y) { baseline.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); },
+        [&](float* y) { avx2.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); });
+    compare(
+        n, [&](float* y) { baseline.add(x.data(), z.data(), y, m); }, [&](float* y) { avx2.add(x.data(), z.data(), y, m); });
+    compare(
+        n, [&](float* y) { baseline.mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.mul(x.data(), z.data(), y, m); });
+    compare(
+        n, [&](float* y) { baseline.scale(x.data(), 0.3f, y, m); }, [&](float* y) { avx2.scale(x.data(), 0.3f, y, m); });
+    compare(
+        n, [&](float* y) { baseline.exp(x.data(), y, m); }, [&](float* y) { avx2.exp(x.data(), y, m); });
+    compare(
+        n, [&](float* y) { baseline.silu(x.data(), y, m); }, [&](float* y) { avx2.silu(x.data(), y, m); });
+    compare(
+        n, [&](float* y) { baseline.silu_mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.silu_mul(x.data(), z.data(), y, m); });
   }
   const auto hard = hard_values();
   const auto m = static_cast<int64_t>(hard.size());
-  compare(hard.size(), [&](float* y) { baseline.exp(hard.data(), y, m); }, [&](float* y) { avx2.exp(hard.data(), y, m); });
-  compare(hard.size(), [&](float* y) { baseline.silu(hard.data(), y, m); }, [&](float* y) { avx2.silu(hard.data(), y, m); });
+  compare(
+      hard.size(), [&](float* y) { baseline.exp(hard.data(), y, m); }, [&](float* y) { avx2.exp(hard.data(), y, m); });
+  compare(
+      hard.size(), [&](float* y) { baseline.silu(hard.data(), y, m); }, [&](float* y) { avx2.silu(hard.data(), y, m); });
 }
 
 TEST_CASE("cpu/ops: AVX2 exp equals the definition over all floats", "[cpu]") {
