@@ -48,6 +48,8 @@ Result<fs::path> existing_file(const fs::path& path) {
     if (names.empty()) return invalid("{} is a folder without .gguf files", path.string());
     return invalid("{} is a folder; name one of its files: {}", path.string(), joined(names));
   }
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return invalid("{} is not a regular file", path.string());
   return not_found("file {} does not exist", path.string());
 }
 

@@ -108,6 +108,9 @@ class Finder {
     if (const auto refusal = check_platform(candidate.manifest)) return fail(Stage::kPlatform, refusal->error, refusal->hint);
     const auto library = canonical_path(candidate.path.parent_path() / candidate.manifest.library);
     if (!library.ok()) return fail(Stage::kFound, library.error(), "the manifest is there, its library is not: install the plugin again");
+    std::error_code ec;
+    if (!fs::is_regular_file(*library, ec))  // loading from a pipe would never end
+      return fail(Stage::kFound, invalid("{} is not a regular file", library->string()), "install the plugin again");
     candidate.library = *library;
     for (const fs::path& file : {candidate.path, candidate.library}) {
       const auto reason = world_writable(file);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "base/file_mapping.hpp"
@@ -95,6 +97,13 @@ int run_program(const std::function<int()>& body) {
     return fail(internal_error("{}", e.what()));
   }
   return kFailed;
+}
+
+int print(std::string_view text) {
+  // Once a write has failed, a later flush may succeed: only the stream remembers.
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (std::fflush(stdout) == 0 && written) return kDone;
+  return fail(io_error("standard output: {}", std::strerror(errno)));
 }
 
 std::string ParsedOptions::value(std::string_view name) const {

@@ -21,6 +21,9 @@ inline constexpr int kInterrupted = 130;  // by Ctrl-C
 // Prints "error: ..." and gives the code back.
 int fail(const Error& error, int code = kFailed);
 
+// Writes text to standard output and gives back how the program ends: a full disk or a closed output is a failure.
+int print(std::string_view text);
+
 enum class OptionKind { kFlag, kValue, kRepeated, kCommaList };  // kCommaList: repeated, and each may be a list "a,b"
 
 struct Option {

@@ -10,6 +10,7 @@ struct EvalArguments {
   Config config;
   BackendOverrides backends;
   ParsedOptions options;
+  int* code;  // how the program ends after a failure; kFailed unless the command says otherwise
 };
 
 Status eval_tokenize(const EvalArguments& arguments);

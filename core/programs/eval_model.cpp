@@ -54,10 +54,12 @@ struct CloseFile {
 
 Status eval_logits(const EvalArguments& arguments) {
   const ParsedOptions& options = arguments.options;
+  *arguments.code = kUsage;
   MINFER_ASSIGN(const std::vector<int32_t> ids, read_ids(options.value("ids")));
   MINFER_ASSIGN(const uint32_t last, number_option(options, "last", 1, 1, UINT32_MAX));
   MINFER_ASSIGN(const uint32_t top, number_option(options, "top", 10, 0, UINT32_MAX));
   MINFER_ASSIGN(const uint32_t batch, number_option(options, "batch", arguments.config.context.n_batch, 1, 65536));
+  *arguments.code = kFailed;
   MINFER_ASSIGN(const Loaded loaded, open_model(arguments));
   const Model& model = *loaded.model;
   std::string note;
@@ -87,7 +89,10 @@ Status eval_logits(const EvalArguments& arguments) {
 
 Status eval_perplexity(const EvalArguments& arguments) {
   const ParsedOptions& options = arguments.options;
+  *arguments.code = kUsage;
   MINFER_ASSIGN(const uint32_t n_ctx, number_option(options, "ctx", 512, 4, 1 << 24));
+  if (n_ctx % 2 != 0) return invalid("--ctx: {} is not even", n_ctx);
+  *arguments.code = kFailed;
   MINFER_ASSIGN(const std::string bytes, read_whole_file(options.value("file")));
   MINFER_ASSIGN(const Loaded loaded, open_model(arguments));
   const Model& model = *loaded.model;

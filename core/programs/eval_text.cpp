@@ -70,6 +70,7 @@ Result<std::vector<TokenId>> input_ids(const Json& input) {
   if (input.size() != 1 || !input.contains("ids") || !input["ids"].is_array()) return invalid("expected {{\"ids\": [1, 2, 3]}}");
   std::vector<TokenId> ids;
   for (const Json& id : input["ids"]) {
+    if (id.is_structured()) return invalid("\"ids\" holds a list or an object, which is no token id");  // of any depth: not shown
     if (!id.is_number_unsigned() || id.get<uint64_t>() > UINT32_MAX) return invalid("\"ids\" holds {}, which is no token id", id.dump());
     ids.push_back(id.get<TokenId>());
   }

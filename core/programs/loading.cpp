@@ -36,9 +36,11 @@ Result<std::filesystem::path> find_model(const Config& config) {
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
   BackendOverrides overrides;
   for (const std::string& option : parsed.values("backend-option")) MINFER_TRY(add_backend_option(option, overrides));
-  if (parsed.has("threads") && parsed.value("threads") != "auto") {
-    MINFER_ASSIGN(const uint32_t threads, number_option(parsed, "threads", 0, 1, 1024));
-    overrides.offered["threads"] = std::to_string(threads);
+  if (const std::string threads = parsed.value("threads"); threads == "auto" || threads == "0" || threads == "-1") {
+    overrides.offered["threads"] = "auto";  // over a number in the configuration
+  } else if (parsed.has("threads")) {
+    MINFER_ASSIGN(const uint32_t number, number_option(parsed, "threads", 0, 1, 1024));
+    overrides.offered["threads"] = std::to_string(number);
   }
   if (parsed.has("isa")) overrides.offered["isa"] = parsed.value("isa");
   const std::string layers = parsed.value("gpu-layers");

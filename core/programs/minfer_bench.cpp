@@ -1,6 +1,8 @@
 // minfer-bench: tokens per second of prompt processing (pp) and generation (tg) on synthetic tokens.
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "programs/loading.hpp"
@@ -125,10 +127,22 @@ Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
     return invalid("-o: '{}' is none of md, csv, json", bench.format);
   if (!parsed.words().empty()) return invalid("'{}' is no option", parsed.words().front());
   MINFER_ASSIGN(bench.backends, backend_overrides(parsed));
-  // Said to the backends rather than left to them, so that the table can name it.
-  bench.backends.offered.emplace("threads", std::to_string(std::max(1u, std::thread::hardware_concurrency())));
-  bench.threads = static_cast<uint32_t>(std::stoul(bench.backends.offered["threads"]));
   return bench;
+}
+
+// For the table: the number that was asked for, or the CPUs of this process, which is then said to the backends too.
+void settle_threads(BenchArguments& bench) {
+  std::string asked;
+  for (const BackendChoice& choice : bench.config.backends)
+    for (const yaml::Node& option : choice.options.children)
+      if (option.key == "threads") asked = option.text;
+  for (const auto& [name, options] : bench.backends.by_name)
+    if (const auto found = options.find("threads"); found != options.end()) asked = found->second;
+  if (const auto found = bench.backends.offered.find("threads"); found != bench.backends.offered.end()) asked = found->second;
+  std::from_chars(asked.data(), asked.data() + asked.size(), bench.threads);
+  if (bench.threads > 0) return;
+  bench.threads = std::max(1u, std::thread::hardware_concurrency());
+  if (asked.empty() || asked == "auto") bench.backends.offered["threads"] = std::to_string(bench.threads);
 }
 
 Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) {
@@ -137,9 +151,10 @@ Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) 
     needed = std::max(needed, positions_of(test));
     sum += positions_of(test);
   }
-  const uint32_t wanted = bench.config.context.n_ctx.value_or(std::min(sum, n_ctx_train));
   if (needed > n_ctx_train) return invalid("the tests need {} positions, the model's context is {}", needed, n_ctx_train);
-  return std::min(std::max(needed, wanted), n_ctx_train);
+  const std::optional<uint32_t> limit = bench.config.context.n_ctx;
+  if (limit && needed > *limit) return invalid("the tests need {} positions, n_ctx is {}", needed, *limit);
+  return std::min(limit.value_or(sum), n_ctx_train);
 }
 
 Result<std::string> measure(const BenchArguments& bench) {
@@ -171,19 +186,17 @@ int run(const std::vector<std::string>& arguments) {
   const std::vector<OptionGroup> groups = option_groups();
   const auto parsed = parse_options(groups, arguments);
   if (!parsed.ok()) return fail(parsed.error(), kUsage);
-  if (parsed->has("help")) {
-    std::fputs(help_text(kIntro, groups).c_str(), stdout);
-    return kDone;
-  }
+  if (parsed->has("help")) return print(help_text(kIntro, groups));
   auto bench = read_numbers(*parsed);
   if (!bench.ok()) return fail(bench.error(), kUsage);
   bool usage = false;
   auto config = read_configuration(groups, *parsed, &usage);
   if (!config.ok()) return fail(config.error(), usage ? kUsage : kFailed);
   bench->config = std::move(*config);
+  settle_threads(*bench);
   const auto table = measure(*bench);
   if (!table.ok()) return fail(table.error());
-  return std::fputs(table->c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kDone : fail(io_error("standard output cannot be written"));
+  return print(*table);
 }
 
 }  // namespace

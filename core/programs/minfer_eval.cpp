@@ -74,24 +74,15 @@ std::vector<OptionGroup> option_groups(const Command& command) {
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return fail(invalid("no command (minfer-eval --help lists them)"), kUsage);
-  if (arguments[0] == "--help" || arguments[0] == "-h") {
-    std::fputs(overview().c_str(), stdout);
-    return kDone;
-  }
-  if (arguments[0] == "--version" || arguments[0] == "-V") {
-    std::fputs(version_text("minfer-eval").c_str(), stdout);
-    return kDone;
-  }
+  if (arguments[0] == "--help" || arguments[0] == "-h") return print(overview());
+  if (arguments[0] == "--version" || arguments[0] == "-V") return print(version_text("minfer-eval"));
   for (const Command& command : commands()) {
     if (command.name != arguments[0]) continue;
     const std::vector<OptionGroup> groups = option_groups(command);
     auto parsed = parse_options(groups, {arguments.begin() + 1, arguments.end()});
     if (!parsed.ok()) return fail(parsed.error(), kUsage);
-    if (parsed->has("help")) {
-      std::fputs(help_text("minfer-eval " + std::string(command.name) + " [options]: " + std::string(command.what) + "\n", groups).c_str(),
-                 stdout);
-      return kDone;
-    }
+    if (parsed->has("help"))
+      return print(help_text("minfer-eval " + std::string(command.name) + " [options]: " + std::string(command.what) + "\n", groups));
     if (!parsed->words().empty()) return fail(invalid("'{}' is no option", parsed->words().front()), kUsage);
     for (const std::string& name : command.required)
       if (!parsed->has(name)) return fail(invalid("--{} is missing", name), kUsage);
@@ -100,8 +91,9 @@ int run(const std::vector<std::string>& arguments) {
     if (!config.ok()) return fail(config.error(), usage ? kUsage : kFailed);
     auto backends = backend_overrides(*parsed);
     if (!backends.ok()) return fail(backends.error(), kUsage);
-    const Status done = command.run({std::move(*config), std::move(*backends), std::move(*parsed)});
-    return done.ok() ? kDone : fail(done.error());
+    int code = kFailed;
+    const Status done = command.run({std::move(*config), std::move(*backends), std::move(*parsed), &code});
+    return done.ok() ? kDone : fail(done.error(), code);
   }
   return fail(invalid("'{}' is no command (minfer-eval --help lists them)", arguments[0]), kUsage);
 }

@@ -13,6 +13,13 @@ using namespace minfer::plugin;
 
 constexpr int kOk = 0, kFailed = 1, kUsage = 2;
 
+// A list that did not get out whole is a failure.
+int written(int code) {
+  if (std::cout.flush()) return code;
+  std::cerr << "error: standard output cannot be written\n";
+  return kFailed;
+}
+
 struct Arguments {
   SearchPaths search = programs::default_search();
   std::string why;
@@ -117,7 +124,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return written(run(argc, argv));
   } catch (const std::exception& e) {
     std::cerr << "error: " << e.what() << '\n';
     return kFailed;

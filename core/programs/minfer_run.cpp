@@ -164,10 +164,7 @@ int main(int argc, char** argv) {
     int code = kFailed;
     const auto run = read_run_arguments({argv + 1, argv + argc}, &code);
     if (!run.ok()) return fail(run.error(), code);
-    if (!run->info.empty()) {
-      std::fputs(run->info.c_str(), stdout);
-      return std::fflush(stdout) == 0 ? kDone : kFailed;
-    }
+    if (!run->info.empty()) return print(run->info);
     const auto done = run_model(*run);
     return done.ok() ? *done : fail(done.error());
   });

@@ -52,8 +52,11 @@ Result<std::string> read_prompt(const ParsedOptions& parsed, int* code) {
   if (!parsed.words().empty()) return joined(parsed.words());
   const auto missing = [] { return invalid("no prompt: give it as words, as a file with -f, or on standard input"); };
   if (::isatty(STDIN_FILENO)) return missing();
+  if (::fcntl(STDIN_FILENO, F_GETFD) < 0) return missing();  // closed
   auto bytes = read_all(STDIN_FILENO, "standard input");
-  if (!bytes.ok() || bytes->empty()) return missing();
+  if (!bytes.ok()) *code = kFailed;
+  if (!bytes.ok()) return bytes.error();
+  if (bytes->empty()) return missing();
   if (bytes->back() == '\n') bytes->pop_back();
   return bytes;
 }

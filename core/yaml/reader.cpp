@@ -174,7 +174,10 @@ Status Reader::finish() const {
     if (std::find(known_.begin(), known_.end(), child.key) != known_.end()) continue;
     if (const auto nearest = nearest_name(child.key, known_)) return child.key_error(text("unknown key; did you mean '{}'?", *nearest));
     std::string list;
-    for (const std::string_view name : known_) list += (list.empty() ? "" : ", ") + std::string(name);
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if (std::find(known_.begin(), known_.begin() + i, known_[i]) != known_.begin() + i) continue;  // a key may be asked for twice
+      list += (list.empty() ? "" : ", ") + std::string(known_[i]);
+    }
     return child.key_error(text("unknown key; the keys here are: {}", list));
   }
   return {};

@@ -19,10 +19,16 @@ Isa read_isa(const sdk::Host& host) {
   sdk::fail(MI_INVALID_ARGUMENT, "option isa: '", wanted, "' is none of auto, baseline, avx2, avx512, avx512vnni");
 }
 
+// auto, 0 and -1 mean the CPUs that this process may use.
+unsigned read_threads(const sdk::Host& host) {
+  const std::string wanted = host.option("threads").value_or("auto");
+  if (wanted == "0" || wanted == "-1") return usable_cpus();
+  return static_cast<unsigned>(host.option_uint("threads", 1, kMaxThreads).value_or(usable_cpus()));
+}
+
 class CpuBackend final : public sdk::Backend {
  public:
-  explicit CpuBackend(const sdk::Host& host)
-      : n_threads_(static_cast<unsigned>(host.option_uint("threads", 1, kMaxThreads).value_or(usable_cpus()))), isa_(read_isa(host)) {}
+  explicit CpuBackend(const sdk::Host& host) : n_threads_(read_threads(host)), isa_(read_isa(host)) {}
 
   uint32_t device_count() override { return 1; }
   std::unique_ptr<sdk::Device> open_device(uint32_t) override { return std::make_unique<CpuDevice>(n_threads_, isa_); }

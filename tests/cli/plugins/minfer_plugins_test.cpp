@@ -56,3 +56,13 @@ TEST_CASE("minfer-plugins: a bad command line is exit 2 and help is exit 0") {
   CHECK(help.exit_code == 0);
   CHECK_THAT(help.out, Contains("--plugin-dir") && Contains("--why") && Contains("--check"));
 }
+
+TEST_CASE("minfer-plugins: a full disk is an error") {
+  const std::string program = (test::build_dir() / "bin" / "minfer-plugins").string();
+  for (const char* option : {"", " --check", " --why null", " --help"}) {
+    INFO(option);
+    const auto full = test::run_process({"/bin/sh", "-c", program + option + " > /dev/full"});
+    CHECK(full.exit_code == 1);
+    CHECK_THAT(full.err, Contains("error: standard output cannot be written"));
+  }
+}

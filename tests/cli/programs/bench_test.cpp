@@ -64,4 +64,25 @@ TEST_CASE("minfer-bench: what cannot be measured is refused") {
   CHECK(too_long.exit_code == 1);
   CHECK_THAT(too_long.err, Contains("100") && Contains("64"));
   CHECK(bench(markov, {"-p", "60", "-n", "4", "-r", "1"}).exit_code == 0);
+  const auto limited = bench(markov, {"-p", "32", "-n", "0", "--n-ctx", "31"});  // a limit of the user's is kept
+  CHECK(limited.exit_code == 1);
+  CHECK_THAT(limited.err, Contains("32") && Contains("31"));
+}
+
+TEST_CASE("minfer-bench: threads of the configuration file count unless the command line gives others") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto file = markov.folder() / "bench.yaml";
+  write_file(file, "backends: [{name: cpu, threads: 3}]\n");
+  const auto threads = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), program("minfer-bench"));
+    more.insert(more.end(), {"-m", markov.path().string(), "--config", file.string(), "-p", "2", "-n", "0", "-r", "1", "--warmup", "0", "-o", "csv"});
+    return run_process(more);
+  };
+  const auto from_file = threads({});
+  CHECK_THAT(from_file.out, Contains("\"cpu\",\"3\",\"pp2\""));
+  CHECK_THAT(from_file.err, Contains("3 threads"));
+  const auto given = threads({"-t", "1"});
+  CHECK_THAT(given.out, Contains("\"cpu\",\"1\",\"pp2\""));
+  CHECK_THAT(given.err, Contains("1 thread,"));
+  CHECK_THAT(threads({"--backend-option", "cpu.threads=4"}).err, Contains("4 threads"));
 }

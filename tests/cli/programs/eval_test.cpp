@@ -86,7 +86,8 @@ TEST_CASE("minfer-eval: a bad line is refused by its number after the good ones"
   };
   for (const char* bad : {"{", "[]", "{\"text\":1}", "{\"hex\":\"0\"}", "{\"hex\":\"0g\"}", "{\"text\":\"a\",\"x\":1}"})
     refuses("tokenize", bad);
-  for (const char* bad : {"{\"ids\":[264]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}", "{\"ids\":7}"}) refuses("detokenize", bad);
+  for (const char* bad : {"{\"ids\":[264]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}", "{\"ids\":7}", "{\"ids\":[[1]]}"}) refuses("detokenize", bad);
+  refuses("detokenize", "{\"ids\":[" + std::string(200000, '[') + std::string(200000, ']') + "]}");
 }
 
 TEST_CASE("minfer-eval: commands and options are checked") {
@@ -95,6 +96,10 @@ TEST_CASE("minfer-eval: commands and options are checked") {
   CHECK(eval({"logits", "-m", "x"}).exit_code == 2);
   CHECK(eval({"tokenize", "-m", "x", "word"}).exit_code == 2);
   CHECK(eval({"tokenize"}).exit_code == 2);
+  for (const char* ids : {"", "x", "1,", ",1", "-1", "4294967296"}) CHECK(eval({"logits", "-m", "x", "--ids", ids}).exit_code == 2);
+  CHECK(eval({"logits", "-m", "x", "--ids", "1", "--last", "0"}).exit_code == 2);
+  CHECK(eval({"logits", "-m", "x", "--ids", "1"}).exit_code == 1);
+  CHECK(eval({"perplexity", "-m", "x", "-f", "y", "--ctx", "5"}).exit_code == 2);
   CHECK_THAT(eval({"--help"}).out, Contains("perplexity"));
   CHECK_THAT(eval({"logits", "--help"}).out, Contains("--raw"));
 }

@@ -40,7 +40,7 @@ TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names th
                                                                 {"--kv-format", "int3"},
                                                                 {"--top-k", "1.5"},
                                                                 {"-t", "many"},
-                                                                {"-t", "0"},
+                                                                {"-t", "-5"},
                                                                 {"--backend", ""},
                                                                 {"--min-p", "nan"},
                                                                 {"--backend-option", "x"},
@@ -120,6 +120,25 @@ TEST_CASE("minfer-run: threads reach the backend and unknown names of backends a
   CHECK_THAT(minfer_run({"-m", model, "-t", "3", "-n", "1", "x"}).err, Contains("3 threads"));
   CHECK_THAT(minfer_run({"-m", model, "--backend", "CPU", "--backend-option", "cpu.threads=2", "-n", "1", "x"}).err, Contains("2 threads"));
   CHECK_THAT(minfer_run({"-m", model, "--backend-option", "cpu.isa=baseline", "-n", "1", "x"}).err, Contains("baseline"));
+  const auto file = markov.folder() / "threads.yaml";
+  const auto with = [&](const std::string& threads, std::vector<std::string> more) {
+    write_file(file, "model: markov.gguf\nbackends: [{name: cpu, threads: " + threads + "}]\n");
+    more.insert(more.end(), {"--config", file.string(), "-n", "1", "x"});
+    return minfer_run(more);
+  };
+  // Every way to say "auto" says the same, and on the command line it wins over the file.
+  const std::string automatic = minfer_run({"-m", model, "-n", "1", "x"}).err;
+  const std::string backend_line = automatic.substr(automatic.find("backend: cpu"), automatic.find(')') - automatic.find("backend: cpu"));
+  for (const char* value : {"auto", "0", "-1"}) {
+    INFO(value);
+    CHECK_THAT(with(value, {}).err, Contains(backend_line));
+    CHECK_THAT(with("37", {"-t", value}).err, Contains(backend_line));
+  }
+  for (const char* value : {"-5", "1025", "1.5", "two"}) {
+    INFO(value);
+    CHECK(with(value, {}).exit_code == 1);
+    CHECK(with("1", {"-t", value}).exit_code == 2);
+  }
   const auto option = minfer_run({"-q", "-m", model, "--backend-option", "cpu.thread=2", "x"});
   CHECK(option.exit_code == 1);
   CHECK_THAT(option.err, Contains("did you mean 'threads'"));
@@ -129,4 +148,17 @@ TEST_CASE("minfer-run: threads reach the backend and unknown names of backends a
   const auto backend = minfer_run({"-q", "-m", model, "--backend", "cpux", "x"});
   CHECK(backend.exit_code == 1);
   CHECK_THAT(backend.err, Contains("cpux") && Contains("cpu"));
+}
+
+TEST_CASE("minfer-run: a weight type that no backend supports is named with its tensor") {
+  const MarkovRun markov(MarkovModel::always({{'A', 8}}));
+  std::string bytes = read_file(markov.path());
+  const std::string name = "output.weight";
+  const size_t type = bytes.find(name) + name.size() + 4 + 2 * 8;  // behind the number of dims and the dims
+  REQUIRE(bytes.compare(type, 4, std::string(4, '\0')) == 0);     // f32
+  bytes[type] = 23;
+  write_file(markov.path(), bytes);
+  const auto result = markov.run({"-q", "x"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Contains("output.weight") && Contains("IQ4_XS") && Contains("23"));
 }

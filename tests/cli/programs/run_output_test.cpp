@@ -236,3 +236,13 @@ TEST_CASE("minfer-run: a reader that goes away ends the run in silence and a ful
   CHECK(full.exit_code == 1);
   CHECK_THAT(full.err, Contains("error: standard output: "));
 }
+
+TEST_CASE("minfer-run: what programs print about themselves is not lost unseen on a full disk") {
+  for (const char* command : {"minfer-run --help", "minfer-run --version", "minfer-eval --help", "minfer-eval --version",
+                              "minfer-eval logits --help", "minfer-bench --help"}) {
+    INFO(command);
+    const auto full = shell(program(command) + " > /dev/full");
+    CHECK(full.exit_code == 1);
+    CHECK_THAT(full.err, Contains("error: standard output: "));
+  }
+}

@@ -111,3 +111,18 @@ TEST_CASE("minfer-run: a context the user gave is a limit and the default gives 
   CHECK(markov.json({"-n", "0", "--n-ctx", "9000", "X"})["n_ctx"] == 8192);
   CHECK(markov.run({"-q", std::string(8193, 'X')}).exit_code == 1);
 }
+
+TEST_CASE("minfer-run: standard input that cannot be read is not taken for a missing prompt") {
+  const MarkovRun markov(MarkovModel::always({{'A', 8}}));
+  const auto with = [&](const std::string& input) {
+    return run_process({"/bin/sh", "-c", program("minfer-run") + " -q -m " + markov.path().string() + " " + input});
+  };
+  const auto folder = with("< /");
+  CHECK(folder.exit_code == 1);
+  CHECK_THAT(folder.err, Contains("error: standard input: "));
+  for (const char* input : {"< /dev/null", "<&-"}) {
+    const auto missing = with(input);
+    CHECK(missing.exit_code == 2);
+    CHECK_THAT(missing.err, Contains("no prompt"));
+  }
+}

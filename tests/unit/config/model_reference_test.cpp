@@ -69,6 +69,7 @@ TEST_CASE("config/model_reference: says what is missing and what to run", "[conf
   CHECK(t.refusal("./none.gguf") == "c.yaml:2:8: model: file " + (t.root() / "base/none.gguf").string() + " does not exist");
   CHECK(t.refusal("./smol.gguf").find("does not exist") != std::string::npos);  // a path is never looked up as a name
   CHECK(t.refusal("sub/none.gguf") == "c.yaml:2:8: model: file " + (t.root() / "base/sub/none.gguf").string() + " does not exist");
+  CHECK(t.refusal("/dev/null") == "c.yaml:2:8: model: /dev/null is not a regular file");
   CHECK(t.refusal("~other/x").find("'~' is only expanded as ~/ of the current user") != std::string::npos);
   CHECK(t.refusal(std::string("a\0b", 3)).find("zero byte") != std::string::npos);
   CHECK(t.refusal("") == "c.yaml:2:8: model: not set; give -m MODEL or this key in the configuration");

@@ -131,7 +131,15 @@ TEST_CASE("engine/placement: refuses what no device runs what strict forbids and
   auto refused = none.place();
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kUnsupported);
-  CHECK_THAT(refused.error().text, Catch::Contains("layer 0: no listed backend supports rope with weight type 0"));
+  CHECK_THAT(refused.error().text, Catch::Contains("layer 0: no listed backend supports rope with values of type f32"));
+
+  Placing matmul;
+  matmul.add("a", true, [](const Graph&, const Node& n) { return n.op != Op::kMatMul; });
+  const std::string of_weight = matmul.place().error().text;
+  CHECK_THAT(of_weight, Catch::Contains("layer 0: no listed backend supports matmul with weight type 0 (tensor 'blk.0."));
+  Placing kv;
+  kv.add("a", true, [](const Graph&, const Node& n) { return n.op != Op::kKvStore; });
+  CHECK_THAT(kv.place().error().text, Catch::Contains(text("kv_store with heads of {} values in the KV format ", kv.architecture.info().head_dim)));
 
   Placing strict;
   strict.add("gpu", false, [](const Graph&, const Node& n) { return n.op != Op::kSilu; });

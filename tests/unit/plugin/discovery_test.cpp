@@ -1,5 +1,7 @@
 #include "plugin/discovery.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "plugin_folder.hpp"
@@ -98,6 +100,21 @@ TEST_CASE("plugin/discovery: each defect that needs no loading is judged at its 
     CHECK_THAT(found.candidates[0].record.text, Contains(c.words));
     CHECK_FALSE(found.candidates[0].record.hint.empty());
   }
+}
+
+TEST_CASE("plugin/discovery: a library that is a folder or a pipe is refused before it is opened") {
+  test::PluginFolder folder;
+  folder.add("a");
+  const fs::path library = folder.discover().candidates.at(0).library;
+  const auto record = [&] { return folder.discover().candidates.at(0).record; };
+  REQUIRE(record().ok());
+  fs::remove(library);
+  fs::create_directory(library);
+  CHECK_THAT(record().text, Contains(library.string() + " is not a regular file"));
+  fs::remove(library);
+  REQUIRE(::mkfifo(library.c_str(), 0600) == 0);
+  CHECK(record().stage == Stage::kFound);
+  CHECK_THAT(record().text, Contains(library.string() + " is not a regular file"));
 }
 
 TEST_CASE("plugin/discovery: a library without a manifest is listed as such") {

@@ -69,7 +69,7 @@ TEST_CASE("plugin/loader: a directory named like a library is refused") {
   fs::create_directory(folder.path() / "minfer-backend-probe.so");
   const Registry registry(folder.discover(), {});
   const Record record = registry.probe(registry.found().candidates[0]);
-  CHECK(record.stage == Stage::kDlopen);
+  CHECK(record.stage == Stage::kFound);
 }
 
 TEST_CASE("plugin/loader: a manifest that disagrees with its library is refused") {

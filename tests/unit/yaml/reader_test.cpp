@@ -149,6 +149,7 @@ TEST_CASE("yaml/reader: refuses unknown keys with the nearest name or all names"
   far.integer("top_k", 0, {});
   far.number("seed", 0.0, {});
   far.node("temprature");
+  far.number("seed", 0.0, {});  // asked for twice, listed once
   CHECK(far.finish().error().text == "f.yaml:4:3: s.zzz: unknown key; the keys here are: top_k, seed, temprature");
 }
 
