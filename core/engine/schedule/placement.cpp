@@ -144,7 +144,9 @@ class Placer {
       return text("weight type {} (tensor '{}')", static_cast<uint32_t>(value.dtype), architecture_.weights()[value.index].name);
     }
     if (!touches_kv(node.op)) return "values of type f32";
-    const std::string_view format = kv_format == KvFormat::kQ8_0 ? "q8_0 (it takes multiples of 32)" : kv_format == KvFormat::kF16 ? "f16" : "f32";
+    const std::string_view format = kv_format == KvFormat::kQ8_0  ? "q8_0 (it takes multiples of 32)"
+                                    : kv_format == KvFormat::kF16 ? "f16"
+                                                                  : "f32";
     return text("heads of {} values in the KV format {}", architecture_.info().head_dim, format);
   }
 

@@ -75,7 +75,8 @@ TEST_CASE("minfer-bench: threads of the configuration file count unless the comm
   write_file(file, "backends: [{name: cpu, threads: 3}]\n");
   const auto threads = [&](std::vector<std::string> more) {
     more.insert(more.begin(), program("minfer-bench"));
-    more.insert(more.end(), {"-m", markov.path().string(), "--config", file.string(), "-p", "2", "-n", "0", "-r", "1", "--warmup", "0", "-o", "csv"});
+    more.insert(more.end(),
+                {"-m", markov.path().string(), "--config", file.string(), "-p", "2", "-n", "0", "-r", "1", "--warmup", "0", "-o", "csv"});
     return run_process(more);
   };
   const auto from_file = threads({});

@@ -86,7 +86,8 @@ TEST_CASE("minfer-eval: a bad line is refused by its number after the good ones"
   };
   for (const char* bad : {"{", "[]", "{\"text\":1}", "{\"hex\":\"0\"}", "{\"hex\":\"0g\"}", "{\"text\":\"a\",\"x\":1}"})
     refuses("tokenize", bad);
-  for (const char* bad : {"{\"ids\":[264]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}", "{\"ids\":7}", "{\"ids\":[[1]]}"}) refuses("detokenize", bad);
+  for (const char* bad : {"{\"ids\":[264]}", "{\"ids\":[-1]}", "{\"ids\":[1.5]}", "{\"ids\":7}", "{\"ids\":[[1]]}"})
+    refuses("detokenize", bad);
   refuses("detokenize", "{\"ids\":[" + std::string(200000, '[') + std::string(200000, ']') + "]}");
 }
 

@@ -30,22 +30,14 @@ TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names th
   refuses(minfer_run({"--temp"}), 2, "temp");
   refuses(minfer_run({"hello"}), 2, "no model");
   refuses(minfer_run({"-m", "a", "-m", "b", "x"}), 2, "model");
-  const std::vector<std::pair<std::string, std::string>> bad = {{"--temp", "warm"},
-                                                                {"--temp", "-1"},
-                                                                {"--top-p", "1.5"},
-                                                                {"-n", "-2"},
-                                                                {"--seed", "-1"},
-                                                                {"--n-ctx", "0"},
-                                                                {"--n-batch", "0"},
-                                                                {"--kv-format", "int3"},
-                                                                {"--top-k", "1.5"},
-                                                                {"-t", "many"},
-                                                                {"-t", "-5"},
-                                                                {"--backend", ""},
-                                                                {"--min-p", "nan"},
-                                                                {"--backend-option", "x"},
-                                                                {"--gpu-layers", "-3"},
-                                                                {"--repeat-last-n", "-1"}};
+  const std::vector<std::pair<std::string, std::string>> bad = {{"--temp", "warm"},     {"--temp", "-1"},
+                                                                {"--top-p", "1.5"},     {"-n", "-2"},
+                                                                {"--seed", "-1"},       {"--n-ctx", "0"},
+                                                                {"--n-batch", "0"},     {"--kv-format", "int3"},
+                                                                {"--top-k", "1.5"},     {"-t", "many"},
+                                                                {"-t", "-5"},           {"--backend", ""},
+                                                                {"--min-p", "nan"},     {"--backend-option", "x"},
+                                                                {"--gpu-layers", "-3"}, {"--repeat-last-n", "-1"}};
   for (const auto& [option, value] : bad) {
     INFO(option << " " << value);
     refuses(minfer_run({"-m", "a", option, value, "x"}), 2, value);
@@ -155,7 +147,7 @@ TEST_CASE("minfer-run: a weight type that no backend supports is named with its 
   std::string bytes = read_file(markov.path());
   const std::string name = "output.weight";
   const size_t type = bytes.find(name) + name.size() + 4 + 2 * 8;  // behind the number of dims and the dims
-  REQUIRE(bytes.compare(type, 4, std::string(4, '\0')) == 0);     // f32
+  REQUIRE(bytes.compare(type, 4, std::string(4, '\0')) == 0);      // f32
   bytes[type] = 23;
   write_file(markov.path(), bytes);
   const auto result = markov.run({"-q", "x"});

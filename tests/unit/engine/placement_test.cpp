@@ -139,7 +139,8 @@ TEST_CASE("engine/placement: refuses what no device runs what strict forbids and
   CHECK_THAT(of_weight, Catch::Contains("layer 0: no listed backend supports matmul with weight type 0 (tensor 'blk.0."));
   Placing kv;
   kv.add("a", true, [](const Graph&, const Node& n) { return n.op != Op::kKvStore; });
-  CHECK_THAT(kv.place().error().text, Catch::Contains(text("kv_store with heads of {} values in the KV format ", kv.architecture.info().head_dim)));
+  CHECK_THAT(kv.place().error().text,
+             Catch::Contains(text("kv_store with heads of {} values in the KV format ", kv.architecture.info().head_dim)));
 
   Placing strict;
   strict.add("gpu", false, [](const Graph&, const Node& n) { return n.op != Op::kSilu; });
