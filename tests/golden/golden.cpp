@@ -34,6 +34,24 @@ Difference tiny_limits(const TinyCase& tiny) {
   return {1.6 * tiny.sim_rms, 2.5 * tiny.sim_max};
 }
 
+Difference difference_from_reference(const ModelOnCpu& model, const std::vector<TinySequence>& reference) {
+  double sum = 0, worst = 0;
+  size_t count = 0;
+  for (const TinySequence& sequence : reference) {
+    const auto session = model.session(256);
+    const std::vector<float> logits = run_tokens(*session, sequence.ids, static_cast<uint32_t>(sequence.ids.size()));
+    const size_t n_vocab = model->info().n_vocab;
+    for (size_t r = 0; r < sequence.rows.size(); ++r)
+      for (size_t v = 0; v < n_vocab; ++v) {
+        const double d = logits[sequence.rows[r] * n_vocab + v] - sequence.logits[r][v];
+        sum += d * d;
+        worst = std::max(worst, std::abs(d));
+        ++count;
+      }
+  }
+  return {std::sqrt(sum / static_cast<double>(count)), worst};
+}
+
 std::vector<PromptReference> prompt_references(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(data_dir() / folder)) files.push_back(entry.path());

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/loaded_model.hpp"
+
 namespace minfer::test {
 
 // ---- tiny models: raw logits ----
@@ -30,6 +32,8 @@ struct Difference {
   double rms = 0;
   double max = 0;
 };
+// Of all logits of the reference's rows, over all its sequences, each run as one prompt from an empty cache.
+Difference difference_from_reference(const ModelOnCpu& model, const std::vector<TinySequence>& reference);
 // Limits on the difference from the reference, by weight type: float arithmetic, or 8-bit activations.
 Difference tiny_limits(const TinyCase& tiny);
 

@@ -1,7 +1,6 @@
 // Each format of the KV cache: what it costs against the float64 references, and that its results do not depend on circumstances.
 // The F32 models see what real quantised ones hide.
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdio>
 
 #include "golden.hpp"
@@ -40,25 +39,6 @@ std::vector<TinyCase> f32_models() {
       if (tiny.type == "F32") cases.push_back(tiny);
   return cases;
 }
-
-Difference difference_from_reference(const ModelOnCpu& model, const std::vector<TinySequence>& reference) {
-  double sum = 0, worst = 0;
-  size_t count = 0;
-  for (const TinySequence& sequence : reference) {
-    const auto session = model.session(256);
-    const std::vector<float> logits = run_tokens(*session, sequence.ids, static_cast<uint32_t>(sequence.ids.size()));
-    const size_t n_vocab = model->info().n_vocab;
-    for (size_t r = 0; r < sequence.rows.size(); ++r)
-      for (size_t v = 0; v < n_vocab; ++v) {
-        const double d = logits[sequence.rows[r] * n_vocab + v] - sequence.logits[r][v];
-        sum += d * d;
-        worst = std::max(worst, std::abs(d));
-        ++count;
-      }
-  }
-  return {std::sqrt(sum / static_cast<double>(count)), worst};
-}
-
 }  // namespace
 
 TEST_CASE("golden/kv formats: each format keeps the F32 models within its limit of the float64 reference", "[golden]") {

@@ -66,7 +66,6 @@ TEST_CASE("golden/same bits: chunk size and thread count do not change a logit",
     const ModelOnCpu model(model_file(kQwen2Model), {threads, "auto", KvFormat::kF16});
     REQUIRE(model->engine().devices()[0]->info().description.find(std::to_string(threads) + " thread") == 0);
     for (uint32_t n_batch : {512u, 1u, 7u, 64u, 511u}) {
-      if (threads != 2 && n_batch == 1) continue;  // decode with other thread counts: below, on fewer tokens
       const auto session = model.session(1024);
       const RowHashes found = hash_prompt(*session, tokens, n_batch);
       REQUIRE(found.size() == 11);
@@ -75,12 +74,8 @@ TEST_CASE("golden/same bits: chunk size and thread count do not change a logit",
       CHECK(found == expected);
       // One build per distinct chunk length, reuse for the rest.
       CHECK(session->stats().builds == (kTokens % n_batch && kTokens > n_batch ? 2 : 1));
+      if (n_batch == 1) CHECK(session->stats().reuses == kTokens - 1);
     }
-    const auto session = model.session(1024);
-    std::vector<int32_t> head(tokens.begin(), tokens.begin() + 65);
-    const auto stepped = model.session(1024);
-    CHECK(hash_prompt(*session, head, 65) == hash_prompt(*stepped, head, 1));
-    CHECK(stepped->stats().reuses == 64);
   }
 }
 

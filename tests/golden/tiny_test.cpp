@@ -1,9 +1,6 @@
 // Every tiny model against its float64 reference. Their shapes are awkward on purpose (widths that are no multiple of 64, several
 // GQA ratios), and the F32 ones see faults that real quantised models hide.
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <cstring>
 
 #include "golden.hpp"
 #include "support/loaded_model.hpp"
@@ -13,25 +10,6 @@ using namespace minfer;
 using namespace minfer::test;
 
 namespace {
-
-Difference difference_from_reference(const ModelOnCpu& model, const std::vector<TinySequence>& reference) {
-  double sum = 0, worst = 0;
-  size_t count = 0;
-  for (const TinySequence& sequence : reference) {
-    const auto session = model.session(256);
-    const auto n_tokens = static_cast<uint32_t>(sequence.ids.size());
-    const std::vector<float> logits = run_tokens(*session, sequence.ids, n_tokens);
-    const size_t n_vocab = model->info().n_vocab;
-    for (size_t r = 0; r < sequence.rows.size(); ++r)
-      for (size_t v = 0; v < n_vocab; ++v) {
-        const double d = logits[sequence.rows[r] * n_vocab + v] - sequence.logits[r][v];
-        sum += d * d;
-        worst = std::max(worst, std::abs(d));
-        ++count;
-      }
-  }
-  return {std::sqrt(sum / static_cast<double>(count)), worst};
-}
 
 void check_tiny_models(const std::string& architecture, size_t expected_files) {
   const std::vector<TinyCase> cases = tiny_cases(architecture);

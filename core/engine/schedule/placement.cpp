@@ -52,7 +52,7 @@ class Placer {
     for (const Graph& graph : probes) MINFER_TRY(ask(graph, cparams));
     for (size_t p = 0; p < probes.size(); ++p)
       for (NodeId n = 0; n < probes[p].nodes.size(); ++n)
-        if (probes[p].nodes[n].op != Op::kView) MINFER_TRY(settle_node(probes[p], p, n, cparams.kv_format));
+        if (probes[p].nodes[n].op != Op::kView) MINFER_TRY(settle_node(probes[p], p, n));
     return {};
   }
 
@@ -106,7 +106,7 @@ class Placer {
     return {};
   }
 
-  Status settle_node(const Graph& graph, size_t probe, NodeId n, KvFormat kv_format) {
+  Status settle_node(const Graph& graph, size_t probe, NodeId n) {
     const Node& node = graph.nodes[n];
     const Key k = key(graph, node);
     if (probe > 0 && settled_.count(k)) return {};
@@ -122,7 +122,7 @@ class Placer {
       if (chosen == kNone && touches_kv(node.op)) return no_device_for_kv(node.layer);
       if (chosen == kNone)
         return unsupported("{}: no listed backend supports {} with {}", layer_text(node.layer), op_info(node.op).name,
-                           subject(graph, node, weight, kv_format));
+                           subject(graph, weight));
       if (chosen != wanted) {
         const Fallback fallback{node.layer, node.op, dtype, wanted, chosen};
         if (wanted < strict_.size() && strict_[wanted]) return unsupported("{} (strict is set)", describe(fallback, devices_));
@@ -138,16 +138,10 @@ class Placer {
   }
 
   // What of a node a backend may not know.
-  std::string subject(const Graph& graph, const Node& node, ValueId weight, KvFormat kv_format) const {
-    if (weight != kNone) {
-      const Value& value = graph.values[weight];
-      return text("weight type {} (tensor '{}')", static_cast<uint32_t>(value.dtype), architecture_.weights()[value.index].name);
-    }
-    if (!touches_kv(node.op)) return "values of type f32";
-    const std::string_view format = kv_format == KvFormat::kQ8_0  ? "q8_0 (it takes multiples of 32)"
-                                    : kv_format == KvFormat::kF16 ? "f16"
-                                                                  : "f32";
-    return text("heads of {} values in the KV format {}", architecture_.info().head_dim, format);
+  std::string subject(const Graph& graph, ValueId weight) const {
+    if (weight == kNone) return "values of type f32";
+    const Value& value = graph.values[weight];
+    return text("weight type {} (tensor '{}')", static_cast<uint32_t>(value.dtype), architecture_.weights()[value.index].name);
   }
 
   // A tied weight has two users; both must be on one device, since a matrix is imported once. Vectors are small: each device that

@@ -64,9 +64,14 @@ TEST_CASE("cases: more threads than CPUs give the same text and no standstill") 
   CHECK(timed("64") < 3 * one + 2);  // the two seconds are for a busy machine; a standstill takes minutes
 }
 
+TEST_CASE("cases: 0 and -1 threads mean the default") {
+  const FixtureRun run(abc_model());
+  for (const char* threads : {"0", "-1"}) CHECK(run.greedy({"-t", threads, "ABC"}) == kAbcText);
+}
+
 TEST_CASE("cases: thread counts that mean nothing are refused by option and value") {
   const FixtureRun run(abc_model());
-  for (const char* threads : {"0", "-1", "-5", "1000000", "1.5"}) {
+  for (const char* threads : {"-5", "1000000", "1.5"}) {
     INFO(threads);
     const auto option = run.run({"--threads", threads, "ABC"});
     CHECK(option.exit_code == 2);

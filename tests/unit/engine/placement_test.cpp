@@ -140,7 +140,7 @@ TEST_CASE("engine/placement: refuses what no device runs what strict forbids and
   Placing kv;
   kv.add("a", true, [](const Graph&, const Node& n) { return n.op != Op::kKvStore; });
   CHECK_THAT(kv.place().error().text,
-             Catch::Contains(text("kv_store with heads of {} values in the KV format ", kv.architecture.info().head_dim)));
+             Catch::Contains(text("layer 0: no listed backend keeps a KV of 2 heads of {} in format ", kv.architecture.info().head_dim)));
 
   Placing strict;
   strict.add("gpu", false, [](const Graph&, const Node& n) { return n.op != Op::kSilu; });
