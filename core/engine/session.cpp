@@ -156,6 +156,11 @@ Status Session::find_rotations() {
 }
 
 Status Session::remove(SeqId seq, uint32_t first, uint32_t count) {
+  return catch_out_of_memory([&] { return remove_positions(seq, first, count); });
+}
+
+// Every list that moving needs is made before a row moves (KvStore::move_rows), so running out of memory changes nothing.
+Status Session::remove_positions(SeqId seq, uint32_t first, uint32_t count) {
   MINFER_ASSIGN(const KvRemoval removal, blocks_.plan_removal(seq, first, count));
   if (count == 0) return {};
   if (removal.moves.empty()) return blocks_.rollback(seq, first);

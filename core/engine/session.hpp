@@ -80,6 +80,7 @@ class Session {
   Status check(std::span<const SeqChunk> chunks) const;
   void fill_inputs(std::span<const SeqChunk> chunks);
   Status find_rotations();
+  Status remove_positions(SeqId seq, uint32_t first, uint32_t count);
   Result<CompiledGraph*> graph_for(const GraphParams& params);
   Result<Logits> run_step(std::span<const SeqChunk> chunks, const StopCheck* should_stop);
 

@@ -123,7 +123,10 @@ TEST_CASE("golden/context shift: without it a full context ends the run by itsel
   GenerateOptions never_ending = greedy(-1);
   never_ending.context_shift = true;
   const auto session = model.session(256);
-  const auto refused = generate(*session, model->tokenizer(), prompt, never_ending, {});
+  GenerateCallbacks callbacks;
+  int polls = 0;
+  callbacks.should_stop = [&] { return ++polls > 5000; };  // so that a run which is not refused fails instead of hanging
+  const auto refused = generate(*session, model->tokenizer(), prompt, never_ending, callbacks);
   REQUIRE_FALSE(refused.ok());
   CHECK_THAT(refused.error().text, Catch::Contains("n_predict -1"));
   CHECK(session->cursor(0) == 0);
