@@ -107,7 +107,7 @@ void Agreement::add_greedy(const PromptReference::GreedyStep& reference, std::sp
   if (argmax(logits) == reference.id)
     ++greedy_same;
   else
-    worst_margin_missed = std::max(worst_margin_missed, reference.margin);
+    worst_greedy_margin_missed = std::max(worst_greedy_margin_missed, reference.margin);
 }
 
 }  // namespace minfer::test

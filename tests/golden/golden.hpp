@@ -65,7 +65,8 @@ struct Agreement {
   uint64_t same_top1 = 0;
   uint64_t greedy_steps = 0;
   uint64_t greedy_same = 0;
-  double worst_margin_missed = 0;  // largest reference margin at which the best token differs
+  double worst_margin_missed = 0;         // largest reference margin at which the best token differs: at the positions
+  double worst_greedy_margin_missed = 0;  // and at the greedy steps
 
   void add(const PromptReference::Position& reference, std::span<const float> logits);
   void add_greedy(const PromptReference::GreedyStep& reference, std::span<const float> logits);

@@ -1,5 +1,6 @@
 // The real models against float64 references of 12 prompts and of a perplexity text. Limits: what llama.cpp (f16 KV) measures on
 // the same data plus half of it on means, twice on maxima.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -62,7 +63,8 @@ void check_prompts(std::string_view model_name, const std::string& folder, const
   CHECK(a.top1_dlogprob_max <= limits.max_top1);
   CHECK(a.top10_dlogprob_max <= limits.max_top10);
   CHECK(a.top1_agreement() >= limits.agreement);
-  CHECK(a.worst_margin_missed <= limits.margin);
+  CHECK(a.worst_margin_missed <= std::min(limits.margin, 0.6));
+  CHECK(a.worst_greedy_margin_missed <= limits.margin);
   REQUIRE(a.greedy_steps == 576);
   CHECK(a.greedy_same >= limits.greedy);
 }
