@@ -119,12 +119,16 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceInfo info() = 0;
-  // Sets mask[i] to 1 where node i can be run; the mask comes filled with 0.
+  // Sets mask[i] to 1 where node i can be run; the mask comes filled with 0. Asked with sample graphs of one and two rows: a yes
+  // holds for any number of rows. No value has memory yet.
   virtual void supports(const GraphView& graph, uint8_t* mask) = 0;
   virtual std::unique_ptr<Weights> import_weights(const WeightList& list) = 0;
   virtual std::unique_ptr<Buffer> alloc(uint64_t size_bytes) = 0;
-  virtual KvBytes kv_region_bytes(const mi_kv_layout& layout) = 0;
-  virtual void kv_copy_rows(const mi_kv_layout& layout, Buffer& k, Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) = 0;
+  // Asked only of a device that said yes to MI_OP_KV_STORE and MI_OP_ATTENTION.
+  virtual KvBytes kv_region_bytes(const mi_kv_layout&) { throw Error(MI_UNSUPPORTED, "this backend keeps no KV"); }
+  virtual void kv_copy_rows(const mi_kv_layout&, Buffer& /*k*/, Buffer& /*v*/, const mi_kv_copy*, uint32_t /*n_copies*/) {
+    throw Error(MI_UNSUPPORTED, "this backend keeps no KV");
+  }
   // `weights` may be nullptr where the rotation has no frequency factors. A backend without it cannot shift a context.
   virtual void kv_rotate(const mi_kv_layout&, Buffer& /*k*/, const mi_kv_rotation&, Weights* /*weights*/, const mi_kv_rows*,
                          uint32_t /*n_ranges*/) {

@@ -19,16 +19,7 @@
 
 #include "minfer/abi/abi_hash.h"
 #include "minfer/abi/plugin.h"
-
-#define MINFER_SDK_BEGIN \
-  namespace minfer {     \
-  namespace sdk {        \
-  inline namespace abi_v1_m0 __attribute__((visibility("hidden"))) {
-#define MINFER_SDK_END \
-  }                    \
-  }                    \
-  }
-static_assert(MI_ABI_MAJOR == 1 && MI_ABI_MINOR == 0, "the inline namespace above names the ABI version");
+#include "minfer/plugin/namespace.hpp"
 
 // For people: how a plugin was built. The build system may say more.
 #ifndef MINFER_PLUGIN_BUILD
