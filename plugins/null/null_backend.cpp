@@ -1,8 +1,10 @@
-// The smallest legal backend: one device with ordinary memory that runs nothing. Clone this folder to begin a new backend, rename it
-// in CMakeLists.txt, and let it grow from the top down: say yes to one operation in `supports`, run it in `Plan::run`, and the
-// engine gives that operation to your device and every other one to the next device of the user's list.
+// The smallest legal backend: one device with ordinary memory that runs nothing yet. scripts/new-backend copies it for a new one, which
+// grows from the top down: say yes to one operation in `supports`, run it in a plan, and the engine gives that operation to your
+// device and every other one to the next device of the user's list. minfer-run --backend null,cpu shows what went where.
 //
-// Only minfer/plugin is included: a backend links nothing of minfer. What each call must do stands in minfer/abi/backend.h.
+// Only minfer/plugin is included: a backend links nothing of minfer. What each call must do stands in minfer/abi/backend.h, what each
+// operation computes in minfer/abi/graph.h. A device that works in ordinary memory is shorter over minfer/plugin/host_device.hpp;
+// this file shows all that a device with memory of its own has to say.
 #include <cstring>
 #include <vector>
 
@@ -63,23 +65,30 @@ class NullDevice final : public sdk::Device {
   // Which nodes this device can run, operation, types and shapes considered. The mask comes filled with 0, so leaving it alone
   // says no to all. A typical first step:
   //   for (uint32_t i = 0; i < graph.n_nodes(); ++i) mask[i] = graph.node(i).op == MI_OP_ADD;
+  // An operation with a weight also looks at its type: graph.input(node, 1)->dtype.
   void supports(const sdk::GraphView&, uint8_t*) override {}
 
-  // Called once per model with the weights placed here; never with none of them supported.
+  // Called once per model with the weights of the nodes that `supports` said yes to; not at all where there are none.
   std::unique_ptr<sdk::Weights> import_weights(const sdk::WeightList& list) override { return std::make_unique<NullWeights>(list); }
 
   // Scratch for activations, and the K and V regions.
   std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override { return std::make_unique<NullBuffer>(size_bytes); }
 
-  // How rows lie inside a region is the backend's own choice, and so is its size.
+  // How rows lie inside a region is the backend's own choice, and so is its size. Both calls may be left out by a backend that says no
+  // to MI_OP_KV_STORE and MI_OP_ATTENTION; kv_rotate, which this one leaves out, is what a context shift needs.
   sdk::KvBytes kv_region_bytes(const mi_kv_layout&) override { sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV"); }
   // Rows move between blocks when a shared prefix is written to.
   void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy*, uint32_t) override {
     sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV");
   }
 
-  // Prepares a run of nodes once; Plan::run then runs it once per step. All that is fixed (weights, KV regions, where
-  // activations lie) is known here. The host asks only for nodes that `supports` said yes to.
+  // Prepares a run of nodes once; Plan::run then runs it once per step, in the order of the nodes. All that is fixed (weights, KV
+  // regions, where activations lie) is known here; only the bytes of graph inputs come with each step. The host asks only for nodes
+  // that `supports` said yes to. Node i reads *graph.input(node, 0), 1, ... and writes graph.output(node), each a mi_value:
+  //   MI_VALUE_ACTIVATION: offset_bytes into Buffer::from(value.buffer), which is a NullBuffer that alloc made
+  //   MI_VALUE_WEIGHT: value.index is the id of a weight that import_weights got
+  //   MI_VALUE_INPUT: step.input(value.index) in Plan::run
+  // Copy what you keep: the view itself ends with this call.
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights*) override {
     sdk::fail(MI_UNSUPPORTED, "the null backend runs no operation; it was given ", graph.n_nodes());
   }
@@ -88,7 +97,8 @@ class NullDevice final : public sdk::Device {
   void sync() override {}
 };
 
-// One opened plugin. Read every option here (or in open_device): the host refuses options that were never asked for.
+// One opened plugin. Read every option here (or in open_device), with host.option("key") and its kin: the host refuses options that
+// were never asked for.
 class NullBackend final : public sdk::Backend {
  public:
   explicit NullBackend(const sdk::Host&) {}

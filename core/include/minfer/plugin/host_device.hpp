@@ -17,10 +17,10 @@ class HostBuffer final : public Buffer {
  public:
   explicit HostBuffer(uint64_t size_bytes) : size_(size_bytes) {
     if (size_bytes > std::numeric_limits<size_t>::max() - kAlignment) throw std::bad_alloc();
-    data_ = static_cast<char*>(::operator new(static_cast<size_t>(size_bytes) + 1, std::align_val_t{kAlignment}));
+    data_ = static_cast<char*>(::operator new (static_cast<size_t>(size_bytes) + 1, std::align_val_t{kAlignment}));
     std::memset(data_, 0, static_cast<size_t>(size_bytes));
   }
-  ~HostBuffer() override { ::operator delete(data_, std::align_val_t{kAlignment}); }
+  ~HostBuffer() override { ::operator delete (data_, std::align_val_t{kAlignment}); }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 

@@ -1,4 +1,4 @@
-// An architecture of another project, written out: files that say general.architecture "mellow" hold what qwen2 files hold (biases on
+// An architecture of another project, written out: files that say general.architecture "tulip" hold what qwen2 files hold (biases on
 // q, k and v, one matrix for embedding and output), so a test can compare the two. Shapes are feature-fastest, n rows of the batch, r
 // rows whose logits are wanted.
 #include <cmath>
@@ -10,13 +10,13 @@ namespace {
 
 namespace sdk = minfer::sdk;
 
-class MellowModel final : public sdk::Model {
+class TulipModel final : public sdk::Model {
  public:
-  explicit MellowModel(const sdk::Metadata& metadata) : h_(sdk::read_hparams(metadata, "mellow")) {
+  explicit TulipModel(const sdk::Metadata& metadata) : h_(sdk::read_hparams(metadata, "tulip")) {
     const uint64_t n_q = uint64_t{h_.n_head} * h_.head_dim, n_kv = uint64_t{h_.n_head_kv} * h_.head_dim;
-    if (metadata.find_tensor("output.weight")) sdk::fail(MI_UNSUPPORTED, "output.weight: a mellow model has no matrix of its own for it");
-    embedding_ = weights_.add("token_embd.weight", MI_LAYER_EMBEDDING, MI_ROLE_EMBEDDING | MI_ROLE_OUTPUT | MI_ROLE_MATRIX,
-                              {h_.n_embd, h_.n_vocab});
+    if (metadata.find_tensor("output.weight")) sdk::fail(MI_UNSUPPORTED, "output.weight: a tulip model has no matrix of its own for it");
+    embedding_ =
+        weights_.add("token_embd.weight", MI_LAYER_EMBEDDING, MI_ROLE_EMBEDDING | MI_ROLE_OUTPUT | MI_ROLE_MATRIX, {h_.n_embd, h_.n_vocab});
     for (uint32_t l = 0; l < h_.n_layers; ++l) {
       const auto name = [l](const char* part) { return sdk::join("blk.", l, ".", part); };
       Layer layer;
@@ -86,15 +86,13 @@ class MellowModel final : public sdk::Model {
   sdk::Weight output_norm_;  // [n_embd]
 };
 
-class Mellow final : public sdk::Architecture {
+class Tulip final : public sdk::Architecture {
  public:
-  explicit Mellow(const sdk::Host&) {}
-  uint32_t match(const sdk::Metadata& metadata) const override {
-    return metadata.find_string("general.architecture") == "mellow" ? 100 : 0;
-  }
-  std::unique_ptr<sdk::Model> create(const sdk::Metadata& metadata) const override { return std::make_unique<MellowModel>(metadata); }
+  explicit Tulip(const sdk::Host&) {}
+  uint32_t match(const sdk::Metadata& metadata) const override { return metadata.find_string("general.architecture") == "tulip" ? 100 : 0; }
+  std::unique_ptr<sdk::Model> create(const sdk::Metadata& metadata) const override { return std::make_unique<TulipModel>(metadata); }
 };
 
 }  // namespace
 
-MINFER_EXPORT_ARCH(Mellow, MINFER_PLUGIN_NAME, MINFER_PLUGIN_VERSION)
+MINFER_EXPORT_ARCH(Tulip, MINFER_PLUGIN_NAME, MINFER_PLUGIN_VERSION)
