@@ -34,6 +34,9 @@ std::vector<TinyCase> f32_models() {
 #ifdef MINFER_TEST_LLAMA
            "llama",
 #endif
+#ifdef MINFER_TEST_QWEN3
+           "qwen3",
+#endif
        })
     for (const TinyCase& tiny : tiny_cases(architecture))
       if (tiny.type == "F32") cases.push_back(tiny);

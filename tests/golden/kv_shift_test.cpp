@@ -40,6 +40,9 @@ const ModelCase kModels[] = {
     {"llama_F32.gguf", "llama", true},
     {"llama_F32_ropefreqs.gguf", "llama", true},
 #endif
+#ifdef MINFER_TEST_QWEN3
+    {"qwen3_F32.gguf", "qwen3", false},
+#endif
 };
 
 std::vector<int32_t> tokens_of(const ModelCase& model) {

@@ -1,6 +1,7 @@
 // Rewrites chains of basic operations into fused ones: Silu + Mul -> SiluMul, MatMul x2 + SiluMul -> FusedFfn,
 // MatMul x3 + Rope x2 + KvStore -> FusedQkv. Each only where all its nodes are on one device, its flag is set and that device
-// supports the result. The numbers do not change.
+// supports the result. The numbers do not change. Projections with anything between product and rotation (a norm per head) stay as they
+// are.
 #pragma once
 
 #include <functional>

@@ -3,12 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/graph/graph_builder.hpp"
-#include "fake_metadata.hpp"
-#include "plugin/registry.hpp"
-#include "support/support.hpp"
+#include "arch_test.hpp"
 
 using namespace minfer;
+using namespace minfer::test;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -16,8 +14,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // 2 layers, 4 heads of 8 over 2 KV heads, 50 tokens.
-test::FakeMetadata small_model(bool tied = true) {
-  test::FakeMetadata m;
+FakeMetadata small_model(bool tied = true) {
+  FakeMetadata m;
   m.values = {{"general.architecture", std::string("qwen2")},
               {"qwen2.block_count", uint64_t{2}},
               {"qwen2.context_length", uint64_t{512}},
@@ -48,34 +46,6 @@ test::FakeMetadata small_model(bool tied = true) {
   return m;
 }
 
-Result<std::unique_ptr<ModelArchitecture>> open_model(const test::FakeMetadata& metadata) {
-  plugin::SearchPaths search;
-  search.dirs = {test::build_dir() / "bin" / "plugins"};
-  return plugin::Registry(plugin::discover(search), {}).open_model(metadata);
-}
-
-Graph build(ModelArchitecture& model, uint32_t n_tokens, uint32_t n_out) {
-  GraphBuilder builder(make_graph_params(n_tokens, n_out, {}), model.weights());
-  const Status status = model.build(make_graph_params(n_tokens, n_out, {}), builder);
-  INFO((status.ok() ? std::string() : status.error().text));
-  REQUIRE(status.ok());
-  auto graph = builder.finish();
-  REQUIRE(graph.ok());
-  return *graph;
-}
-
-// The only node of that operation in that layer.
-const Node& only(const Graph& graph, Op op, uint32_t layer) {
-  const Node* found = nullptr;
-  for (const Node& node : graph.nodes) {
-    if (node.op != op || node.layer != layer) continue;
-    REQUIRE(found == nullptr);
-    found = &node;
-  }
-  REQUIRE(found);
-  return *found;
-}
-
 std::vector<InputKind> input_kinds(const Graph& graph) {
   std::vector<InputKind> kinds;
   for (ValueId id : graph.inputs) kinds.push_back(static_cast<InputKind>(graph.values[id].index));
@@ -85,13 +55,6 @@ std::vector<InputKind> input_kinds(const Graph& graph) {
 InputKind kind_of(const Graph& graph, ValueId id) {
   REQUIRE(graph.values[id].kind == ValueKind::kInput);
   return static_cast<InputKind>(graph.values[id].index);
-}
-
-std::vector<Op> ops(const Graph& graph, uint32_t layer) {
-  std::vector<Op> out;
-  for (const Node& node : graph.nodes)
-    if (node.layer == layer) out.push_back(node.op);
-  return out;
 }
 
 }  // namespace
@@ -212,7 +175,7 @@ TEST_CASE("arch/qwen2: equal parameters give equal graphs") {
 }
 
 TEST_CASE("arch/qwen2: a bad hyper-parameter is refused with its key and value") {
-  using Value = test::FakeMetadata::Value;
+  using Value = FakeMetadata::Value;
   struct Case {
     const char* key;
     Value value;
@@ -256,7 +219,7 @@ TEST_CASE("arch/qwen2: a bad hyper-parameter is refused with its key and value")
       {"vocab_size", uint64_t{49}, "is 49, but token_embd.weight has 50 rows"},
   };
   for (const Case& c : cases) {
-    test::FakeMetadata metadata = small_model();
+    FakeMetadata metadata = small_model();
     const std::string key = std::string("qwen2.") + c.key;
     metadata.values[key] = c.value;
     const auto model = open_model(metadata);
@@ -270,14 +233,14 @@ TEST_CASE("arch/qwen2: a bad hyper-parameter is refused with its key and value")
 TEST_CASE("arch/qwen2: a missing key is refused by name and those with a default are not") {
   for (const char* key : {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
                           "attention.layer_norm_rms_epsilon"}) {
-    test::FakeMetadata metadata = small_model();
+    FakeMetadata metadata = small_model();
     metadata.values.erase(std::string("qwen2.") + key);
     const auto model = open_model(metadata);
     INFO(key);
     REQUIRE_FALSE(model.ok());
     CHECK_THAT(model.error().text, Contains(std::string("qwen2.") + key + " is missing"));
   }
-  test::FakeMetadata defaults = small_model();
+  FakeMetadata defaults = small_model();
   defaults.values.erase("qwen2.rope.freq_base");
   defaults.values["qwen2.rope.scaling.type"] = std::string("none");
   defaults.values["qwen2.vocab_size"] = uint64_t{50};
@@ -285,7 +248,7 @@ TEST_CASE("arch/qwen2: a missing key is refused by name and those with a default
 }
 
 TEST_CASE("arch/qwen2: a tensor that is missing or of another shape is refused with both shapes") {
-  test::FakeMetadata metadata = small_model();
+  FakeMetadata metadata = small_model();
   metadata.tensors.erase("blk.1.attn_k.bias");
   const auto missing = open_model(metadata);
   REQUIRE_FALSE(missing.ok());
@@ -299,7 +262,7 @@ TEST_CASE("arch/qwen2: a tensor that is missing or of another shape is refused w
 }
 
 TEST_CASE("arch/qwen2: another architecture is not taken for qwen2") {
-  test::FakeMetadata metadata = small_model();
+  FakeMetadata metadata = small_model();
   metadata.values["general.architecture"] = std::string("frobnicate");
   const auto model = open_model(metadata);
   REQUIRE_FALSE(model.ok());

@@ -10,7 +10,7 @@
 
 namespace minfer::test {
 
-// Tiny models of the architectures that are built: tied and not, several weight types, both pairings of RoPE.
+// Tiny models of the architectures that are built: tied and not, several weight types, both pairings of RoPE, norms per head.
 inline std::vector<std::string> tiny_files() {
   std::vector<std::string> files;
 #ifdef MINFER_TEST_QWEN2
@@ -18,6 +18,9 @@ inline std::vector<std::string> tiny_files() {
 #endif
 #ifdef MINFER_TEST_LLAMA
   for (const char* name : {"llama_F32_ropefreqs.gguf", "llama_Q8_0.gguf", "llama_untied_Q6_K.gguf"}) files.emplace_back(name);
+#endif
+#ifdef MINFER_TEST_QWEN3
+  for (const char* name : {"qwen3_F32.gguf", "qwen3_Q4_K.gguf"}) files.emplace_back(name);
 #endif
   return files;
 }

@@ -18,12 +18,15 @@ struct DecoderTraits {
   const char* arch = "";  // value of general.architecture, and prefix of the metadata keys
   uint32_t rope_kind = MI_ROPE_SPLIT_HALVES;
   bool qkv_bias = false;
+  bool qk_norm = false;            // attn_q_norm and attn_k_norm: each head of q and k is normed before the rotation
+  bool head_size_in_file = false;  // attention.key_length, which may differ from embedding_length / head_count
   bool rope_freq_factors = false;  // rope_freqs.weight divides the frequencies, where the file has it
 };
 
 class DecoderModel final : public Model {
  public:
-  DecoderModel(const Metadata& metadata, const DecoderTraits& traits) : traits_(traits), hparams_(read_hparams(metadata, traits.arch)) {
+  DecoderModel(const Metadata& metadata, const DecoderTraits& traits)
+      : traits_(traits), hparams_(read_hparams(metadata, traits.arch, {traits.head_size_in_file})) {
     list_weights(metadata);
   }
 
@@ -80,6 +83,7 @@ class DecoderModel final : public Model {
     shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hparams_.head_dim)));
     shape.rope.kind = traits_.rope_kind;
     shape.rope.freq_base = hparams_.rope_freq_base;
+    shape.qk_norm_eps = hparams_.rms_eps;
     return shape;
   }
 
@@ -105,6 +109,10 @@ class DecoderModel final : public Model {
         layer.attn.bq = table_.vector(name("attn_q.bias"), il, n_q);
         layer.attn.bk = table_.vector(name("attn_k.bias"), il, n_kv);
         layer.attn.bv = table_.vector(name("attn_v.bias"), il, n_kv);
+      }
+      if (traits_.qk_norm) {
+        layer.attn.q_norm = table_.vector(name("attn_q_norm.weight"), il, hparams_.head_dim);
+        layer.attn.k_norm = table_.vector(name("attn_k_norm.weight"), il, hparams_.head_dim);
       }
       layer.attn.rope_freq_factors = freq_factors;
       layer.attn.wo = table_.matrix(name("attn_output.weight"), il, n_q, n_embd);

@@ -24,8 +24,8 @@ struct HParams {
 
 // Where architectures differ in what a file may say.
 struct HParamRules {
-  // attention.key_length may differ from embedding_length / head_count.
-  bool free_head_dim = false;
+  // attention.key_length and value_length are there and give the size of a head, whatever embedding_length / head_count is.
+  bool head_size_in_file = false;
 };
 
 namespace hparams_detail {
@@ -84,10 +84,10 @@ inline HParams read_hparams(const Metadata& metadata, const std::string& arch, c
   if (h.n_head % h.n_head_kv != 0)
     fail(MI_INVALID_ARGUMENT, key("attention.head_count"), " ", h.n_head, " is not divisible by ", key("attention.head_count_kv"), " ",
          h.n_head_kv);
-  const bool has_head_dim = rules.free_head_dim && metadata.find_u64(key("attention.key_length"));
-  if (!has_head_dim && h.n_embd % h.n_head != 0)
+  if (!rules.head_size_in_file && h.n_embd % h.n_head != 0)
     fail(MI_INVALID_ARGUMENT, key("embedding_length"), " ", h.n_embd, " is not divisible by ", key("attention.head_count"), " ", h.n_head);
-  h.head_dim = has_head_dim ? metadata.u32(key("attention.key_length"), 2, 65536) : h.n_embd / h.n_head;
+  h.head_dim = rules.head_size_in_file ? metadata.u32(key("attention.key_length"), 2, 65536) : h.n_embd / h.n_head;
+  if (rules.head_size_in_file) metadata.u32(key("attention.value_length"), 1, kMax);  // its default is not the key's length
   if (h.head_dim % 2 != 0 || h.n_head > kMax / h.head_dim)
     fail(MI_INVALID_ARGUMENT, key("attention.head_count"), " is ", h.n_head, " with heads of ", h.head_dim,
          " elements: a head must have an even number, and all heads fewer than 2^31");
