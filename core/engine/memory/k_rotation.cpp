@@ -31,7 +31,7 @@ Result<std::vector<KvRotation>> find_k_rotations(const Graph& graph, uint32_t n_
     rotation.rope = rope->attrs;
     if (rope->inputs.size() > 2 && rope->inputs[2] != kNone) {
       rotation.freq_factors = graph.values[rope->inputs[2]].index;
-      if (placement.weight_device[rotation.freq_factors] != placement.kv_device[node.layer])
+      if (!placement.holds(placement.kv_device[node.layer], rotation.freq_factors))
         return unsupported("layer {}: its KV and its frequency factors are on different devices, so a context cannot be shifted",
                            node.layer);
     }
