@@ -51,7 +51,7 @@ uint16_t bfloat(float value) {
 }
 
 uint32_t type_id(Storage storage) {
-  constexpr uint32_t kIds[] = {0, 1, 30, 8, 2, 3, 6, 7};
+  constexpr uint32_t kIds[] = {0, 1, 30, 8, 2, 3, 6, 7, 10, 11, 12, 13, 14};
   return kIds[static_cast<size_t>(storage)];
 }
 
@@ -85,6 +85,66 @@ void append_block(const float* x, Storage storage, std::string& out) {
   for (int i = 0; i < 16; ++i) out += static_cast<char>((q[i] & 15) | (q[i + 16] & 15) << 4);
 }
 
+// One super-block of 256 values with every sub-block's scale and minimum at its largest, so that it has one grid:
+// value = step * q + low, or step * (q - zero).
+void append_super_block(const float* x, Storage storage, std::string& out) {
+  const bool offset = storage != Storage::kQ3_K && storage != Storage::kQ6_K;
+  const int bits = storage == Storage::kQ6_K   ? 6
+                   : storage == Storage::kQ5_K ? 5
+                   : storage == Storage::kQ4_K ? 4
+                   : storage == Storage::kQ3_K ? 3
+                                               : 2;
+  const int top = (1 << bits) - 1, zero = offset ? 0 : 1 << (bits - 1);
+  const float scale = storage == Storage::kQ2_K ? 15 : storage == Storage::kQ3_K ? 31 : storage == Storage::kQ6_K ? 1 : 63;
+  const float low = std::min(0.0f, *std::min_element(x, x + 256)), high = std::max(0.0f, *std::max_element(x, x + 256));
+  const uint16_t d = half(
+      (offset ? (high - low) / static_cast<float>(top) : std::max(-low / static_cast<float>(zero), high / static_cast<float>(zero - 1))) /
+      scale);
+  const uint16_t d_min = half(-low / scale);
+  const float step = scale * from_half(d), base = offset ? -scale * from_half(d_min) : 0;
+  uint8_t q[256];
+  for (int i = 0; i < 256; ++i) {
+    const int steps = step == 0 ? 0 : static_cast<int>(std::lround((x[i] - base) / step));
+    q[i] = static_cast<uint8_t>(std::clamp(steps + zero, 0, top));
+  }
+  // Bits first..first+n-1 of the values at i, i + stride, ..., lowest first, as one byte.
+  const auto packed = [&](int i, int stride, int first, int n) {
+    int byte = 0;
+    for (int at = 0; at < 8; at += n, i += stride) byte |= (q[i] >> first & ((1 << n) - 1)) << at;
+    return static_cast<char>(byte);
+  };
+  const auto append_packed = [&](int half_size, int n_halves, int stride, int first, int n) {
+    for (int h = 0; h < n_halves; ++h)
+      for (int l = 0; l < stride; ++l) out += packed(h * half_size + l, stride, first, n);
+  };
+  const std::string scales = GgufWriter::raw(d) + (offset ? GgufWriter::raw(d_min) : "");
+  switch (storage) {
+    case Storage::kQ2_K:
+      out.append(16, '\xFF');
+      append_packed(128, 2, 32, 0, 2);
+      out += scales;
+      break;
+    case Storage::kQ3_K:
+      append_packed(256, 1, 32, 2, 1);
+      append_packed(128, 2, 32, 0, 2);
+      out.append(12, '\xFF');
+      out += scales;
+      break;
+    case Storage::kQ6_K:
+      for (int h = 0; h < 2; ++h)  // low nibbles: 64 apart
+        for (int l = 0; l < 64; ++l) out += static_cast<char>((q[128 * h + l] & 15) | (q[128 * h + l + 64] & 15) << 4);
+      append_packed(128, 2, 32, 4, 2);
+      out.append(16, '\1');
+      out += scales;
+      break;
+    default:  // Q4_K, Q5_K
+      out += scales;
+      out.append(12, '\xFF');
+      if (bits == 5) append_packed(256, 1, 32, 4, 1);
+      append_packed(64, 4, 32, 0, 4);
+  }
+}
+
 std::string encode(const std::vector<float>& values, Storage storage) {
   std::string out;
   switch (storage) {
@@ -94,6 +154,13 @@ std::string encode(const std::vector<float>& values, Storage storage) {
       return out;
     case Storage::kBf16:
       for (const float value : values) out += GgufWriter::raw(bfloat(value));
+      return out;
+    case Storage::kQ2_K:
+    case Storage::kQ3_K:
+    case Storage::kQ4_K:
+    case Storage::kQ5_K:
+    case Storage::kQ6_K:
+      for (size_t i = 0; i + 256 <= values.size(); i += 256) append_super_block(&values[i], storage, out);
       return out;
     default:
       for (size_t i = 0; i + 32 <= values.size(); i += 32) append_block(&values[i], storage, out);
@@ -108,7 +175,8 @@ void fill_diagonal(FixtureModel::Tensor& tensor, uint64_t first_row, uint64_t fi
 }  // namespace
 
 std::string_view storage_name(Storage storage) {
-  constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"};
+  constexpr std::string_view kNames[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0",
+                                         "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"};
   return kNames[static_cast<size_t>(storage)];
 }
 

@@ -21,7 +21,7 @@ inline constexpr uint32_t kHi = 263;   // "HI"
 inline constexpr uint32_t kLlo = 271;  // "llo"; 264 "?\n", 265 '{"', 266 E0 A6 95, 267 <unused0>, 268 <tool_call>, 269 " th", 270 "\n\n"
 inline constexpr uint32_t kVocab = 272;
 
-enum class Storage { kF32, kF16, kBf16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1 };
+enum class Storage { kF32, kF16, kBf16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K };
 std::string_view storage_name(Storage storage);
 
 // Edit what a maker returned, then write.

@@ -139,15 +139,17 @@ TEST_CASE("cases: hyper-parameters that cannot be are refused with key and value
   check_refused(FixtureRun(scaled).run({"ABC"}), {"llama.rope.scaling.type", "\\x1b"});
 }
 
-TEST_CASE("cases: rows of odd widths give the right text in every simple weight type") {
-  for (const uint64_t width : {288, 352, 416, 544, 608}) {
-    for (const Storage storage :
-         {Storage::kF32, Storage::kF16, Storage::kBf16, Storage::kQ8_0, Storage::kQ4_0, Storage::kQ4_1, Storage::kQ5_0, Storage::kQ5_1}) {
+TEST_CASE("cases: rows of odd widths give the right text in every weight type") {
+  const auto check = [](uint64_t width, std::initializer_list<Storage> types) {
+    for (const Storage storage : types) {
       INFO(width << " " << storage_name(storage));
       FixtureModel model = abc_model("llama", width);
       model.tensor("output.weight").storage = storage;
       const FixtureRun run(model);
       for (const char* threads : {"1", "2", "3"}) CHECK(run.greedy({"-t", threads, "ABC"}) == kAbcText);
     }
-  }
+  };
+  using enum Storage;
+  for (const uint64_t width : {288, 352, 416, 544, 608}) check(width, {kF32, kF16, kBf16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1});
+  for (const uint64_t width : {768, 1280}) check(width, {kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K});  // whole super-blocks of 256
 }

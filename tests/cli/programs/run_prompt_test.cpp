@@ -39,6 +39,9 @@ TEST_CASE("minfer-run: an empty prompt is refused unless BOS begins the text") {
   CHECK(result.exit_code == 1);
   CHECK(result.out.empty());
   CHECK_THAT(result.err, Contains("the prompt is empty"));
+  const auto file = without.folder() / "empty.txt";
+  write_file(file, "");
+  CHECK(without.run({"-q", "-f", file.string()}).err == result.err);
   model.add_bos = true;
   const MarkovRun with(model);
   CHECK(with.greedy({"-n", "2", ""}) == "AA");
