@@ -53,6 +53,17 @@ struct KvLayout {
   friend bool operator==(const KvLayout&, const KvLayout&) = default;
 };
 
+// Bytes of one position's K (or V) in canonical form: [n_head_kv][head_dim] in the format; q8_0 takes 34 bytes for 32 values.
+inline uint64_t kv_row_bytes(const KvLayout& layout) {
+  const uint64_t values = uint64_t{layout.n_head_kv} * layout.head_dim;
+  switch (layout.format) {
+    case KvFormat::kF32: return values * 4;
+    case KvFormat::kF16: return values * 2;
+    case KvFormat::kQ8_0: return values / 32 * 34;
+  }
+  return 0;
+}
+
 struct KvRegionBytes {
   uint64_t k = 0;
   uint64_t v = 0;
@@ -124,6 +135,9 @@ class Device {
   // weights: the set imported on this device. check_only: nothing is written, the status says whether it would succeed.
   virtual Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
                            bool check_only) = 0;
+  // Canonical rows, as minfer/abi/backend.h describes them: kv_row_bytes() for each row of the ranges, in their order.
+  virtual Status kv_export(const KvLayer& layer, std::span<const KvRows> rows, std::byte* k_rows, std::byte* v_rows) = 0;
+  virtual Status kv_import(const KvLayer& layer, std::span<const KvRows> rows, const std::byte* k_rows, const std::byte* v_rows) = 0;
   virtual Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) = 0;
   virtual Status sync() = 0;
 };

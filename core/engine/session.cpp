@@ -175,6 +175,33 @@ Status Session::remove_positions(SeqId seq, uint32_t first, uint32_t count) {
   return {};
 }
 
+Status Session::export_kv(SeqId seq, uint32_t layer, std::span<std::byte> out) const {
+  const uint32_t n_positions = cursor(seq);
+  if (out.size() != kv_layer_bytes(n_positions))
+    return invalid("sequence {}: layer {} has {} bytes of KV, room for {}", seq, layer, kv_layer_bytes(n_positions), out.size());
+  if (n_positions == 0) return {};
+  return catch_out_of_memory([&] { return kv_.export_rows(layer, blocks_.rows_of(seq, n_positions), out); });
+}
+
+Status Session::import_kv(SeqId seq, uint32_t n_positions,
+                          const std::function<Status(uint32_t layer, std::span<std::byte> bytes)>& read_layer) {
+  if (cursor(seq) != 0) return invalid("sequence {} is not empty, it holds {} positions", seq, cursor(seq));
+  const Status done = catch_out_of_memory([&]() -> Status {
+    MINFER_TRY(kv_.ensure());
+    MINFER_TRY(blocks_.prepare(seq, n_positions));
+    const std::vector<KvRows> rows = blocks_.rows_of(seq, n_positions);
+    std::vector<std::byte> bytes(kv_layer_bytes(n_positions));
+    for (uint32_t layer = 0; layer < model_.info().n_layers; ++layer) {
+      MINFER_TRY(read_layer(layer, bytes));
+      if (Status imported = kv_.import_rows(layer, rows, bytes); !imported.ok()) return imported.error().in(text("KV of layer {}", layer));
+    }
+    blocks_.advance(seq, n_positions);
+    return {};
+  });
+  if (!done.ok()) MINFER_TRY(blocks_.rollback(seq, 0));
+  return done;
+}
+
 SessionStats Session::stats() const {
   SessionStats stats = stats_;
   stats.executor = executor_.stats();

@@ -60,6 +60,14 @@ class Session {
   Status remove(SeqId seq, uint32_t first, uint32_t count);
   Status share_prefix(SeqId src, SeqId dst, uint32_t n_positions) { return blocks_.share_prefix(src, dst, n_positions); }
 
+  // Bytes of one layer's K and V rows of n positions in the form that backends share (Device::kv_export): all K rows, then all V rows.
+  uint64_t kv_layer_bytes(uint32_t n_positions) const { return 2 * n_positions * kv_row_bytes(kv_.layout()); }
+  // The rows of positions [0, cursor) of a sequence in one layer; `out` has kv_layer_bytes(cursor) bytes.
+  Status export_kv(SeqId seq, uint32_t layer, std::span<std::byte> out) const;
+  // Fills an empty sequence with n positions: read_layer(layer, bytes) is called for each layer in turn and fills kv_layer_bytes(n)
+  // bytes. The sequence goes on as if the positions had been computed here. After a failure it is empty.
+  Status import_kv(SeqId seq, uint32_t n_positions, const std::function<Status(uint32_t layer, std::span<std::byte> bytes)>& read_layer);
+
   // The KV memory and its tables as they stand, for those who look at rows.
   const KvStore& kv() const { return kv_; }
   const KvBlocks& blocks() const { return blocks_; }

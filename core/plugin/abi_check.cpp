@@ -82,11 +82,12 @@ std::optional<Refusal> check_descriptor(const mi_plugin_desc& desc, const Manife
 
 std::optional<Refusal> check_table(const mi_backend_v1* table) {
   using Table = mi_backend_v1;
-  return check_slots(table, "backend",
-                     {SLOT(device_count),    SLOT(device_open),  SLOT(device_close),  SLOT(device_info),     SLOT(supports),
-                      SLOT(weights_import),  SLOT(weights_free), SLOT(weights_bytes), SLOT(buffer_alloc),    SLOT(buffer_free),
-                      SLOT(buffer_host_ptr), SLOT(buffer_write), SLOT(buffer_read),   SLOT(kv_region_bytes), SLOT(kv_copy_rows),
-                      SLOT(kv_rotate),       SLOT(plan_create),  SLOT(plan_destroy),  SLOT(plan_run),        SLOT(sync)});
+  return check_slots(
+      table, "backend",
+      {SLOT(device_count), SLOT(device_open),     SLOT(device_close), SLOT(device_info), SLOT(supports),        SLOT(weights_import),
+       SLOT(weights_free), SLOT(weights_bytes),   SLOT(buffer_alloc), SLOT(buffer_free), SLOT(buffer_host_ptr), SLOT(buffer_write),
+       SLOT(buffer_read),  SLOT(kv_region_bytes), SLOT(kv_copy_rows), SLOT(kv_rotate),   SLOT(kv_export),       SLOT(kv_import),
+       SLOT(plan_create),  SLOT(plan_destroy),    SLOT(plan_run),     SLOT(sync)});
 }
 
 std::optional<Refusal> check_table(const mi_arch_v1* table) {

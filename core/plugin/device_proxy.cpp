@@ -191,6 +191,24 @@ class ProxyDevice final : public Device {
         owner_.who);
   }
 
+  Status kv_export(const KvLayer& layer, std::span<const KvRows> rows, std::byte* k_rows, std::byte* v_rows) override {
+    const mi_kv_layout in = to_abi(layer.layout);
+    AbiError error;
+    return error.status(
+        owner_.table().kv_export(handle_, &in, handle_of(layer.k), handle_of(layer.v), reinterpret_cast<const mi_kv_rows*>(rows.data()),
+                                 static_cast<uint32_t>(rows.size()), k_rows, v_rows, error.out()),
+        owner_.who);
+  }
+
+  Status kv_import(const KvLayer& layer, std::span<const KvRows> rows, const std::byte* k_rows, const std::byte* v_rows) override {
+    const mi_kv_layout in = to_abi(layer.layout);
+    AbiError error;
+    return error.status(
+        owner_.table().kv_import(handle_, &in, handle_of(layer.k), handle_of(layer.v), reinterpret_cast<const mi_kv_rows*>(rows.data()),
+                                 static_cast<uint32_t>(rows.size()), k_rows, v_rows, error.out()),
+        owner_.who);
+  }
+
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override {
     const AbiGraphView graph(view, handle_of);
     mi_weights* imported = weights ? static_cast<ProxyWeights*>(weights)->handle() : nullptr;

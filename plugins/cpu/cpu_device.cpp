@@ -6,6 +6,25 @@
 #include <cstring>
 
 namespace minfer::cpu {
+namespace {
+
+void check_ranges(const mi_kv_layout& layout, const mi_kv_rows* rows, uint32_t n_ranges) {
+  for (uint32_t i = 0; i < n_ranges; ++i)
+    if (rows[i].block >= layout.n_blocks || rows[i].first_row > kKvBlock || rows[i].n_rows > kKvBlock - rows[i].first_row)
+      sdk::fail(MI_INVALID_ARGUMENT, "KV rows ", i, " do not lie in regions of ", layout.n_blocks, " blocks");
+}
+
+// Calls visit(cell, offset of the row among the canonical ones) for every row of the ranges, in their order.
+template <class Visit>
+void for_each_row(const mi_kv_layout& layout, const mi_kv_rows* rows, uint32_t n_ranges, Visit visit) {
+  check_ranges(layout, rows, n_ranges);
+  int64_t offset = 0;
+  for (uint32_t i = 0; i < n_ranges; ++i)
+    for (uint32_t row = 0; row < rows[i].n_rows; ++row, offset += kv_row_bytes(kv_layout_of(layout)))
+      visit(int64_t{rows[i].block} * kKvBlock + rows[i].first_row + row, offset);
+}
+
+}  // namespace
 
 void CpuBuffer::check(uint64_t offset, uint64_t size_bytes) const {
   if (offset > memory_.size() || size_bytes > memory_.size() - offset)
@@ -84,9 +103,7 @@ void CpuDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_k
       sdk::fail(MI_INVALID_ARGUMENT, "weight ", rotation.freq_factors, " does not hold ", layout.head_dim / 2, " frequency factors");
     factors = weight->vector;
   }
-  for (uint32_t i = 0; i < n_ranges; ++i)
-    if (rows[i].block >= layout.n_blocks || rows[i].first_row > kKvBlock || rows[i].n_rows > kKvBlock - rows[i].first_row)
-      sdk::fail(MI_INVALID_ARGUMENT, "KV rows ", i, " do not lie in regions of ", layout.n_blocks, " blocks");
+  check_ranges(layout, rows, n_ranges);
 
   const RopeTable table = rope_tables_.get(distance + 1, layout.head_dim, rope, factors);
   const float* cos = table.cos + distance * table.half_dim;
@@ -105,6 +122,22 @@ void CpuDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_k
                   state == KvStore::kNonFinite ? "not finite" : "beyond what the KV format holds (use kv_format f32)");
     }
   }
+}
+
+void CpuDevice::kv_export(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                          void* k_rows, void* v_rows) {
+  for_each_row(layout, rows, n_ranges, [&](int64_t cell, int64_t offset) {
+    kv_read_row(kv_layout_of(layout), k.host_ptr(), v.host_ptr(), cell, static_cast<char*>(k_rows) + offset,
+                static_cast<char*>(v_rows) + offset);
+  });
+}
+
+void CpuDevice::kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                          const void* k_rows, const void* v_rows) {
+  for_each_row(layout, rows, n_ranges, [&](int64_t cell, int64_t offset) {
+    kv_write_row(kv_layout_of(layout), k.host_ptr(), v.host_ptr(), cell, static_cast<const char*>(k_rows) + offset,
+                 static_cast<const char*>(v_rows) + offset);
+  });
 }
 
 std::unique_ptr<sdk::Plan> CpuDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {

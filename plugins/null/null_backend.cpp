@@ -75,7 +75,8 @@ class NullDevice final : public sdk::Device {
   std::unique_ptr<sdk::Buffer> alloc(uint64_t size_bytes) override { return std::make_unique<NullBuffer>(size_bytes); }
 
   // How rows lie inside a region is the backend's own choice, and so is its size. Both calls may be left out by a backend that says no
-  // to MI_OP_KV_STORE and MI_OP_ATTENTION; kv_rotate, which this one leaves out, is what a context shift needs.
+  // to MI_OP_KV_STORE and MI_OP_ATTENTION. This one leaves out kv_rotate, which a context shift needs, and kv_export and kv_import, which
+  // saved sessions need.
   sdk::KvBytes kv_region_bytes(const mi_kv_layout&) override { sdk::fail(MI_UNSUPPORTED, "the null backend keeps no KV"); }
   // Rows move between blocks when a shared prefix is written to.
   void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy*, uint32_t) override {

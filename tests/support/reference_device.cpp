@@ -391,6 +391,36 @@ Status ReferenceDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRow
   return {};
 }
 
+// Its regions hold f32 rows one after the other, which is the canonical form.
+Status ReferenceDevice::kv_export(const KvLayer& layer, std::span<const KvRows> rows, std::byte* k_rows, std::byte* v_rows) {
+  flush();
+  const uint64_t width = uint64_t{layer.layout.n_head_kv} * layer.layout.head_dim;
+  for (const KvRows& range : rows) {
+    if (range.block >= layer.layout.n_blocks || range.first_row + range.n_rows > 64) return invalid("KV export outside the region");
+    const uint64_t first = (uint64_t{range.block} * 64 + range.first_row) * width, bytes = range.n_rows * width * 4;
+    std::memcpy(k_rows, reference_memory(*layer.k) + first, bytes);
+    std::memcpy(v_rows, reference_memory(*layer.v) + first, bytes);
+    k_rows += bytes;
+    v_rows += bytes;
+  }
+  return {};
+}
+
+Status ReferenceDevice::kv_import(const KvLayer& layer, std::span<const KvRows> rows, const std::byte* k_rows, const std::byte* v_rows) {
+  flush();
+  if (hits(fail_kv_import)) return make_error(ErrorCode::kDeviceLost, "injected failure of a KV import");
+  const uint64_t width = uint64_t{layer.layout.n_head_kv} * layer.layout.head_dim;
+  for (const KvRows& range : rows) {
+    if (range.block >= layer.layout.n_blocks || range.first_row + range.n_rows > 64) return invalid("KV import outside the region");
+    const uint64_t first = (uint64_t{range.block} * 64 + range.first_row) * width, bytes = range.n_rows * width * 4;
+    std::memcpy(reference_memory(*layer.k) + first, k_rows, bytes);
+    std::memcpy(reference_memory(*layer.v) + first, v_rows, bytes);
+    k_rows += bytes;
+    v_rows += bytes;
+  }
+  return {};
+}
+
 Status ReferenceDevice::kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
                                   bool check_only) {
   if (hits(fail_kv_rotate)) return make_error(ErrorCode::kDeviceLost, "injected failure of a KV rotation");

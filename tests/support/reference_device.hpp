@@ -44,6 +44,7 @@ class ReferenceDevice final : public Device {
   int fail_run = -1;
   int fail_kv_copy = -1;
   int fail_kv_rotate = -1;
+  int fail_kv_import = -1;
 
   const ReferenceOptions& options() const { return options_; }
 
@@ -56,6 +57,8 @@ class ReferenceDevice final : public Device {
   Status kv_copy_rows(const KvLayer& layer, std::span<const KvRowCopy> copies) override;
   Status kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
                    bool check_only) override;
+  Status kv_export(const KvLayer& layer, std::span<const KvRows> rows, std::byte* k_rows, std::byte* v_rows) override;
+  Status kv_import(const KvLayer& layer, std::span<const KvRows> rows, const std::byte* k_rows, const std::byte* v_rows) override;
   Result<std::unique_ptr<Plan>> create_plan(const SplitView& view, WeightSet* weights) override;
   Status sync() override;
 

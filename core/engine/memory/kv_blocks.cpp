@@ -61,6 +61,13 @@ void KvBlocks::give_back(uint32_t id) {
   if (--references_[id] == 0) free_.insert(std::lower_bound(free_.begin(), free_.end(), id, std::greater<>()), id);
 }
 
+std::vector<KvRows> KvBlocks::rows_of(SeqId seq, uint32_t n_positions) const {
+  std::vector<KvRows> rows;
+  for (uint32_t first = 0; first < n_positions; first += kKvBlockPositions)
+    rows.push_back({static_cast<uint32_t>(entry(seq, first / kKvBlockPositions)), 0, std::min(kKvBlockPositions, n_positions - first)});
+  return rows;
+}
+
 void KvBlocks::undo(SeqId seq, const BlockCopy& copy) {
   give_back(copy.dst_block);
   ++references_[copy.src_block];

@@ -47,6 +47,9 @@ class KvBlocks {
   // Refuses, changing nothing, positions at or beyond n_ctx and a demand for more blocks than are free.
   Result<std::vector<BlockCopy>> prepare(SeqId seq, uint32_t n_tokens);
 
+  // Where positions [0, n_positions) of a sequence lie, in their order. They must be prepared or written.
+  std::vector<KvRows> rows_of(SeqId seq, uint32_t n_positions) const;
+
   // Takes back a copy that prepare() asked for and that could not be made: the sequence has its shared block again.
   void undo(SeqId seq, const BlockCopy& copy);
 

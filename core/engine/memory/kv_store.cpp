@@ -63,4 +63,12 @@ Status KvStore::move_rows(const KvRemoval& removal, std::span<const LayerRotatio
   return {};
 }
 
+Status KvStore::export_rows(uint32_t layer, std::span<const KvRows> rows, std::span<std::byte> out) const {
+  return layer_devices_[layer]->kv_export(layers_[layer], rows, out.data(), out.data() + out.size() / 2);
+}
+
+Status KvStore::import_rows(uint32_t layer, std::span<const KvRows> rows, std::span<const std::byte> in) {
+  return layer_devices_[layer]->kv_import(layers_[layer], rows, in.data(), in.data() + in.size() / 2);
+}
+
 }  // namespace minfer

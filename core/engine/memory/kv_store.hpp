@@ -31,6 +31,10 @@ class KvStore {
   // removal.first on are lost; those before it stand.
   Status move_rows(const KvRemoval& removal, std::span<const LayerRotation> layers);
 
+  // One layer's rows of the ranges in canonical form: all K rows, then all V rows. The span has exactly their size.
+  Status export_rows(uint32_t layer, std::span<const KvRows> rows, std::span<std::byte> out) const;
+  Status import_rows(uint32_t layer, std::span<const KvRows> rows, std::span<const std::byte> in);
+
   const KvLayout& layout() const { return layout_; }
   // By layer; empty before ensure().
   std::span<const KvLayer> layers() const { return layers_; }

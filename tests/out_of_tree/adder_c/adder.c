@@ -132,6 +132,16 @@ static int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffe
   (void)device, (void)layout, (void)k, (void)rotation, (void)weights, (void)rows, (void)n_ranges;
   return fail(error, MI_UNSUPPORTED, "this backend keeps no KV");
 }
+static int32_t kv_export(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows,
+                         uint32_t n_ranges, void* k_rows, void* v_rows, mi_error* error) {
+  (void)device, (void)layout, (void)k, (void)v, (void)rows, (void)n_ranges, (void)k_rows, (void)v_rows;
+  return fail(error, MI_UNSUPPORTED, "this backend keeps no KV");
+}
+static int32_t kv_import(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows,
+                         uint32_t n_ranges, const void* k_rows, const void* v_rows, mi_error* error) {
+  (void)device, (void)layout, (void)k, (void)v, (void)rows, (void)n_ranges, (void)k_rows, (void)v_rows;
+  return fail(error, MI_UNSUPPORTED, "this backend keeps no KV");
+}
 
 /* ---- Memory ---- */
 
@@ -233,6 +243,8 @@ static const mi_backend_v1 table = {
     .kv_region_bytes = kv_region_bytes,
     .kv_copy_rows = kv_copy_rows,
     .kv_rotate = kv_rotate,
+    .kv_export = kv_export,
+    .kv_import = kv_import,
     .plan_create = plan_create,
     .plan_destroy = plan_destroy,
     .plan_run = plan_run,

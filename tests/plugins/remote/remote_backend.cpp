@@ -90,6 +90,16 @@ int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, c
   return thunks::kv_rotate(device, layout, as_pointer(k), rotation, weights, rows, n_ranges, error);
 }
 
+int32_t kv_export(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows, uint32_t n_ranges,
+                  void* k_rows, void* v_rows, mi_error* error) noexcept {
+  return thunks::kv_export(device, layout, as_pointer(k), as_pointer(v), rows, n_ranges, k_rows, v_rows, error);
+}
+
+int32_t kv_import(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows, uint32_t n_ranges,
+                  const void* k_rows, const void* v_rows, mi_error* error) noexcept {
+  return thunks::kv_import(device, layout, as_pointer(k), as_pointer(v), rows, n_ranges, k_rows, v_rows, error);
+}
+
 constexpr mi_backend_v1 make_table() {
   mi_backend_v1 table = thunks::kTable;
   table.buffer_alloc = buffer_alloc;
@@ -98,6 +108,8 @@ constexpr mi_backend_v1 make_table() {
   table.buffer_write = buffer_write;
   table.buffer_read = buffer_read;
   table.kv_copy_rows = kv_copy_rows;
+  table.kv_export = kv_export;
+  table.kv_import = kv_import;
   table.kv_rotate = kv_rotate;
   return table;
 }

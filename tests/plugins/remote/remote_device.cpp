@@ -172,6 +172,24 @@ void RemoteDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const m
   cpu_.kv_rotate(layout, memory, rotation, weights, rows, n_ranges);
 }
 
+void RemoteDevice::kv_export(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                             void* k_rows, void* v_rows) {
+  if (!queue_.empty()) queue_.wait();
+  RemoteMemory& k_memory = memory_of(k);
+  RemoteMemory& v_memory = memory_of(v);
+  const OpenedAll opened({&k_memory, &v_memory});
+  cpu_.kv_export(layout, k_memory, v_memory, rows, n_ranges, k_rows, v_rows);
+}
+
+void RemoteDevice::kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                             const void* k_rows, const void* v_rows) {
+  if (!queue_.empty()) queue_.wait();
+  RemoteMemory& k_memory = memory_of(k);
+  RemoteMemory& v_memory = memory_of(v);
+  const OpenedAll opened({&k_memory, &v_memory});
+  cpu_.kv_import(layout, k_memory, v_memory, rows, n_ranges, k_rows, v_rows);
+}
+
 std::unique_ptr<sdk::Plan> RemoteDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {
   if (fail_plan_.now()) sdk::fail(MI_OUT_OF_MEMORY, "no plan, as option fail_plan wants it");
   // Plans of one device share memory that this one may replace.

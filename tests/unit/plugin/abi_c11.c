@@ -19,7 +19,7 @@ _Static_assert(sizeof(mi_device_info) == 280, "mi_device_info");
 _Static_assert(sizeof(mi_kv_copy) == 20, "mi_kv_copy");
 _Static_assert(sizeof(mi_kv_rows) == 12, "mi_kv_rows");
 _Static_assert(sizeof(mi_kv_rotation) == 24, "mi_kv_rotation");
-_Static_assert(sizeof(mi_backend_v1) == 8 + 20 * sizeof(void*), "mi_backend_v1");
+_Static_assert(sizeof(mi_backend_v1) == 8 + 22 * sizeof(void*), "mi_backend_v1");
 _Static_assert(sizeof(mi_arch_v1) == 8 + 6 * sizeof(void*), "mi_arch_v1");
 
 /* For the test that C and C++ see one layout. */

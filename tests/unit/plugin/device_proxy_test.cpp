@@ -24,7 +24,8 @@ struct Seen {
   uint64_t uid = 0;
   std::vector<uint32_t> input_bytes;
   std::vector<uint32_t> copies;
-  std::vector<uint32_t> rows;     // of kv_rotate
+  std::vector<uint32_t> rows;  // of kv_rotate, kv_export, kv_import
+  std::vector<int> imported;
   std::vector<int32_t> rotation;  // delta, id of the factors, weights given, head_dim
 } seen;
 
@@ -89,6 +90,18 @@ class TestDevice final : public sdk::Device, Counted {
   void kv_copy_rows(const mi_kv_layout&, sdk::Buffer&, sdk::Buffer&, const mi_kv_copy* copies, uint32_t n) override {
     for (uint32_t i = 0; i < n; ++i)
       seen.copies = {copies[i].src_block, copies[i].src_row, copies[i].dst_block, copies[i].dst_row, copies[i].n_rows};
+  }
+  void kv_export(const mi_kv_layout& layout, sdk::Buffer&, sdk::Buffer&, const mi_kv_rows* rows, uint32_t n, void* k_rows,
+                 void* v_rows) override {
+    for (uint32_t i = 0; i < n; ++i) seen.rows = {rows[i].block, rows[i].first_row, rows[i].n_rows};
+    std::memset(k_rows, static_cast<int>(layout.head_dim), 2);
+    std::memset(v_rows, static_cast<int>(layout.n_head_kv), 3);
+  }
+  void kv_import(const mi_kv_layout& layout, sdk::Buffer&, sdk::Buffer&, const mi_kv_rows* rows, uint32_t n, const void* k_rows,
+                 const void* v_rows) override {
+    if (layout.n_blocks == 0) sdk::fail(MI_INVALID_ARGUMENT, "no blocks");
+    for (uint32_t i = 0; i < n; ++i) seen.rows = {rows[i].block, rows[i].first_row, rows[i].n_rows};
+    seen.imported = {static_cast<const char*>(k_rows)[0], static_cast<const char*>(v_rows)[0]};
   }
   void kv_rotate(const mi_kv_layout& layout, sdk::Buffer&, const mi_kv_rotation& rotation, sdk::Weights* weights, const mi_kv_rows* rows,
                  uint32_t n) override {
@@ -270,6 +283,27 @@ TEST_CASE("plugin/device_proxy: passes KV layouts and row copies") {
   const KvRowCopy copy{1, 2, 3, 4, 5};
   REQUIRE(devices[0]->kv_copy_rows({0, layout, k.get(), v.get()}, {&copy, 1}).ok());
   CHECK(seen.copies == std::vector<uint32_t>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("plugin/device_proxy: passes KV rows out and in") {
+  const auto devices = open_test_devices();
+  KvLayout layout{KvFormat::kF16, 2, 64, 3};
+  auto k = *devices[0]->alloc(8), v = *devices[0]->alloc(8);
+  const KvRows rows{2, 5, 6};
+  std::byte k_rows[4] = {}, v_rows[4] = {};
+  REQUIRE(devices[0]->kv_export({0, layout, k.get(), v.get()}, {&rows, 1}, k_rows, v_rows).ok());
+  CHECK(seen.rows == std::vector<uint32_t>{2, 5, 6});
+  CHECK(k_rows[1] == std::byte{64});
+  CHECK(k_rows[2] == std::byte{0});
+  CHECK(v_rows[2] == std::byte{2});
+  k_rows[0] = std::byte{11};
+  v_rows[0] = std::byte{12};
+  REQUIRE(devices[0]->kv_import({0, layout, k.get(), v.get()}, {&rows, 1}, k_rows, v_rows).ok());
+  CHECK(seen.imported == std::vector<int>{11, 12});
+  layout.n_blocks = 0;
+  const Status refused = devices[0]->kv_import({0, layout, k.get(), v.get()}, {&rows, 1}, k_rows, v_rows);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().text.find("no blocks") != std::string::npos);
 }
 
 TEST_CASE("plugin/device_proxy: passes rotations of stored keys") {

@@ -80,6 +80,13 @@ int32_t kv_copy_rows(mi_device*, const mi_kv_layout*, mi_buffer*, mi_buffer*, co
 int32_t kv_rotate(mi_device*, const mi_kv_layout*, mi_buffer*, const mi_kv_rotation*, mi_weights*, const mi_kv_rows*, uint32_t, mi_error*) {
   return MI_UNSUPPORTED;
 }
+int32_t kv_export(mi_device*, const mi_kv_layout*, mi_buffer*, mi_buffer*, const mi_kv_rows*, uint32_t, void*, void*, mi_error*) {
+  return MI_UNSUPPORTED;
+}
+int32_t kv_import(mi_device*, const mi_kv_layout*, mi_buffer*, mi_buffer*, const mi_kv_rows*, uint32_t, const void*, const void*,
+                  mi_error*) {
+  return MI_UNSUPPORTED;
+}
 int32_t plan_create(mi_device*, const mi_graph_view*, mi_weights*, mi_plan**, mi_error*) { return MI_UNSUPPORTED; }
 void plan_destroy(mi_plan*) {}
 #ifndef PROBE_LACKS_FUNCTION
@@ -104,6 +111,7 @@ const mi_backend_v1 kTable = {
     buffer_host_ptr, buffer_write,
     buffer_read,     kv_region_bytes,
     kv_copy_rows,    kv_rotate,
+    kv_export,       kv_import,
     plan_create,     plan_destroy,
     plan_run,        sync,
 };

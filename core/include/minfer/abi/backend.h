@@ -82,7 +82,7 @@ typedef struct mi_kv_copy {
   uint32_t n_rows;
 } mi_kv_copy;
 
-/* Rows of a K region that lie inside one block. */
+/* Rows of a region that lie inside one block. */
 typedef struct mi_kv_rows {
   uint32_t block;
   uint32_t first_row;
@@ -133,6 +133,15 @@ typedef struct mi_backend_v1 {
    * the host then refuses to shift a context. */
   int32_t (*kv_rotate)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, const mi_kv_rotation* rotation, mi_weights* weights,
                        const mi_kv_rows* rows, uint32_t n_ranges, mi_error* error);
+
+  /* Rows of one layer in the form that does not depend on a backend: k_rows and v_rows hold the rows of all ranges one after the other,
+   * each [n_head_kv][head_dim] in the layout's format, little endian; q8_0 as groups of 32 { f16 d, int8 q[32] }, a value being
+   * f32(d) * q. Export waits for the work before it and is done when it returns; what import has written is exported again bit
+   * for bit. All ranges are judged before anything is written. MI_UNSUPPORTED: the KV of this backend cannot be saved. */
+  int32_t (*kv_export)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows, uint32_t n_ranges,
+                       void* k_rows, void* v_rows, mi_error* error);
+  int32_t (*kv_import)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows, uint32_t n_ranges,
+                       const void* k_rows, const void* v_rows, mi_error* error);
 
   /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run and kv_copy_rows may
    * return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits for all.

@@ -134,6 +134,15 @@ class Device {
                          uint32_t /*n_ranges*/) {
     throw Error(MI_UNSUPPORTED, "this backend does not turn stored keys");
   }
+  // Canonical rows out of and into the regions. A backend without them cannot have its sessions saved.
+  virtual void kv_export(const mi_kv_layout&, Buffer& /*k*/, Buffer& /*v*/, const mi_kv_rows*, uint32_t /*n_ranges*/, void* /*k_rows*/,
+                         void* /*v_rows*/) {
+    throw Error(MI_UNSUPPORTED, "this backend does not export KV rows");
+  }
+  virtual void kv_import(const mi_kv_layout&, Buffer& /*k*/, Buffer& /*v*/, const mi_kv_rows*, uint32_t /*n_ranges*/,
+                         const void* /*k_rows*/, const void* /*v_rows*/) {
+    throw Error(MI_UNSUPPORTED, "this backend does not import KV rows");
+  }
   // `weights` may be nullptr where the nodes read none.
   virtual std::unique_ptr<Plan> create_plan(const GraphView& graph, Weights* weights) = 0;
   virtual void sync() {}
@@ -220,6 +229,14 @@ inline int32_t kv_rotate(mi_device* device, const mi_kv_layout* layout, mi_buffe
   return guarded(
       error, [&] { as<Device>(device).kv_rotate(*layout, as<Buffer>(k), *rotation, reinterpret_cast<Weights*>(weights), rows, n_ranges); });
 }
+inline int32_t kv_export(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows,
+                         uint32_t n_ranges, void* k_rows, void* v_rows, mi_error* error) noexcept {
+  return guarded(error, [&] { as<Device>(device).kv_export(*layout, as<Buffer>(k), as<Buffer>(v), rows, n_ranges, k_rows, v_rows); });
+}
+inline int32_t kv_import(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows,
+                         uint32_t n_ranges, const void* k_rows, const void* v_rows, mi_error* error) noexcept {
+  return guarded(error, [&] { as<Device>(device).kv_import(*layout, as<Buffer>(k), as<Buffer>(v), rows, n_ranges, k_rows, v_rows); });
+}
 inline int32_t plan_create(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out, mi_error* error) noexcept {
   return guarded(error,
                  [&] { *out = give<mi_plan>(as<Device>(device).create_plan(GraphView(graph), reinterpret_cast<Weights*>(weights))); });
@@ -251,6 +268,8 @@ inline constexpr mi_backend_v1 kTable = {
     kv_region_bytes,
     kv_copy_rows,
     kv_rotate,
+    kv_export,
+    kv_import,
     plan_create,
     plan_destroy,
     plan_run,

@@ -113,6 +113,24 @@ Status CpuEngineDevice::kv_copy_rows(const KvLayer& layer, std::span<const KvRow
   });
 }
 
+Status CpuEngineDevice::kv_export(const KvLayer& layer, std::span<const KvRows> rows, std::byte* k_rows, std::byte* v_rows) {
+  std::vector<mi_kv_rows> list;
+  for (const KvRows& r : rows) list.push_back({r.block, r.first_row, r.n_rows});
+  return guarded([&] {
+    cpu_.kv_export(plugin::to_abi(layer.layout), static_cast<EngineBuffer*>(layer.k)->inner(), static_cast<EngineBuffer*>(layer.v)->inner(),
+                   list.data(), static_cast<uint32_t>(list.size()), k_rows, v_rows);
+  });
+}
+
+Status CpuEngineDevice::kv_import(const KvLayer& layer, std::span<const KvRows> rows, const std::byte* k_rows, const std::byte* v_rows) {
+  std::vector<mi_kv_rows> list;
+  for (const KvRows& r : rows) list.push_back({r.block, r.first_row, r.n_rows});
+  return guarded([&] {
+    cpu_.kv_import(plugin::to_abi(layer.layout), static_cast<EngineBuffer*>(layer.k)->inner(), static_cast<EngineBuffer*>(layer.v)->inner(),
+                   list.data(), static_cast<uint32_t>(list.size()), k_rows, v_rows);
+  });
+}
+
 Status CpuEngineDevice::kv_rotate(const KvLayer& layer, const KvRotation& rotation, WeightSet* weights, std::span<const KvRows> rows,
                                   bool check_only) {
   std::vector<mi_kv_rows> list;
