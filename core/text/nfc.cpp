@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "text/utf8.hpp"
+#include "base/utf8_decode.hpp"
 
 namespace minfer {
 namespace {

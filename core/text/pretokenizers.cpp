@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "text/utf8.hpp"
+#include "base/utf8_decode.hpp"
 
 namespace minfer {
 namespace {

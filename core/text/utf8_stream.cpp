@@ -1,6 +1,6 @@
 #include "text/utf8_stream.hpp"
 
-#include "text/utf8.hpp"
+#include "base/utf8_decode.hpp"
 
 namespace minfer {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/utf8.hpp"
+#include "base/utf8_decode.hpp"
 #include "text/pretokenizers.hpp"
-#include "text/utf8.hpp"
 
 namespace minfer {
 namespace {

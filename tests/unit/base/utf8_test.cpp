@@ -37,4 +37,12 @@ TEST_CASE("base/utf8: a message with control characters and stray bytes becomes 
   CHECK(one_line("a\nb\r\tc\x1b[0m\x7f") == "a\\nb\\r\\tc\\x1b[0m\\x7f");
   CHECK(one_line("\xFF\xC3") == "\\xff\\xc3");
   CHECK(one_line("") == "");
+  CHECK(one_line("\xC2\x9B\x33m \xC2\xA0") == "\\xc2\\x9b3m \xC2\xA0");  // U+009B begins a terminal's command as ESC [ does
+  CHECK(quote("\xC2\x9F") == "'\\xc2\\x9f'");
+}
+
+TEST_CASE("base/utf8: a printable text keeps its lines and nothing else that a terminal obeys") {
+  CHECK(printable("error: a\x1b[0m\n  tried b\r\n") == "error: a\\x1b[0m\n  tried b\\r\n");
+  CHECK(printable("one line") == "one line");
+  CHECK(printable("") == "");
 }

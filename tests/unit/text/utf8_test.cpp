@@ -1,4 +1,4 @@
-#include "text/utf8.hpp"
+#include "base/utf8_decode.hpp"
 
 #include <catch2/catch.hpp>
 

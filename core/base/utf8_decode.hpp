@@ -1,4 +1,4 @@
-// Reading UTF-8 one character at a time, exactly as RFC 3629 defines it: overlong forms, surrogates and code points above
+// Reads UTF-8 one character at a time, exactly as RFC 3629 defines it: overlong forms, surrogates and code points above
 // U+10FFFF are ill-formed. A byte that belongs to no well-formed sequence is a character of its own, so nothing is ever lost.
 #pragma once
 
