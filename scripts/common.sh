@@ -3,6 +3,14 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=$(nproc)
 
+# --help: the comment at the head of the script.
+case ${1:-} in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+
 say() { printf '%s\n' "$*" >&2; }
 fail() {
   say "error: $*"
