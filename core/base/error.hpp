@@ -1,38 +1,17 @@
-// Errors as values: Error, Status and Result<T>, and the one way to write their texts.
+// Errors as values (minfer/error.hpp), the one way to write their texts, and the macros that pass them on.
 // A message says what is wrong, where, the value found and what to do. No exception leaves a library of the project.
 #pragma once
 
-#include <cassert>
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "minfer/error.hpp"
+
 namespace minfer {
-
-enum class ErrorCode : int32_t {
-  kInvalidArgument = 1,  // the caller's input (file, option, configuration) is wrong
-  kUnsupported = 2,      // well formed, but not something this build or device can do
-  kNotFound = 3,
-  kOutOfMemory = 4,
-  kDeviceLost = 5,
-  kCancelled = 6,
-  kInternal = 7,  // a broken promise inside the project or a plugin
-  kIo = 8,
-};
-
-std::string_view error_code_name(ErrorCode code);
-
-struct Error {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string text;
-
-  // The same error with a place put in front: "place: text".
-  Error in(std::string_view place) const;
-};
 
 // One argument of a message. Implicit, so that calls read like printf.
 class FormatArg {
@@ -83,59 +62,6 @@ template <class... Args>
 [[nodiscard]] Error internal_error(std::string_view pattern, const Args&... args) {
   return make_error(ErrorCode::kInternal, pattern, args...);
 }
-
-// Success or an Error.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  Status(Error error) : error_(std::move(error)) {}
-
-  bool ok() const { return !error_.has_value(); }
-  explicit operator bool() const { return ok(); }
-  const Error& error() const {
-    assert(error_);
-    return *error_;
-  }
-
- private:
-  std::optional<Error> error_;
-};
-
-// A value or an Error. value() may be called only when ok().
-template <class T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
-
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
-  T& value() & {
-    assert(ok());
-    return std::get<0>(state_);
-  }
-  const T& value() const& {
-    assert(ok());
-    return std::get<0>(state_);
-  }
-  T&& value() && {
-    assert(ok());
-    return std::get<0>(std::move(state_));
-  }
-  T& operator*() & { return value(); }
-  const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &value(); }
-  const Error& error() const {
-    assert(!ok());
-    return std::get<1>(state_);
-  }
-  Status status() const { return ok() ? Status() : Status(error()); }
-
- private:
-  std::variant<T, Error> state_;
-};
 
 }  // namespace minfer
 

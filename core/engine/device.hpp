@@ -1,7 +1,7 @@
 // What the engine asks of a backend's device. core/plugin implements it over the C table of minfer/abi/backend.h, where the
 // contract of each call stands; tests implement it directly.
 //
-// Threads: one at a time per device. Ownership: whatever a device makes must be destroyed before the device.
+// Threads: one at a time per device (LoadedModel::device_turn). Ownership: whatever a device makes must be destroyed before the device.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/schedule/placement.hpp"
+#include "engine/turn_lock.hpp"
 
 namespace minfer {
 
@@ -33,6 +34,9 @@ class LoadedModel {
   const std::vector<Device*>& devices() const { return devices_; }
   const Placement& placement() const { return placement_; }
   WeightSet* weights(uint32_t device) const { return weight_sets_[device].get(); }  // nullptr where a device holds none
+  // A device takes calls from one thread at a time, and what failed late is reported to whoever calls next. So whoever calls devices of
+  // the model holds this, from the first call to the sync behind the last: a session for a whole step, a removal, its end.
+  TurnLock& device_turn() const { return device_turn_; }
 
  private:
   LoadedModel(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement)
@@ -44,6 +48,7 @@ class LoadedModel {
   std::vector<std::unique_ptr<WeightSet>> weight_sets_;
   std::function<Status()> sources_intact_;
   mutable std::mutex build_mutex_;
+  mutable TurnLock device_turn_;
 };
 
 }  // namespace minfer

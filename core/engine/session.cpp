@@ -20,6 +20,7 @@ KvLayout kv_layout(const LoadedModel& model, const CParams& cparams) {
 
 Session::Session(const LoadedModel& model, const CParams& cparams, size_t cache_capacity)
     : model_(model),
+      last_turn_(model.device_turn(), std::defer_lock),
       cparams_(cparams),
       blocks_(cparams.n_ctx, cparams.max_seqs),
       kv_(kv_layout(model, cparams), kv_devices(model)),
@@ -27,6 +28,8 @@ Session::Session(const LoadedModel& model, const CParams& cparams, size_t cache_
   cparams_.placement_id = model.placement().id;
   for (Device* device : model.devices()) scratch_.emplace_back(*device);
 }
+
+Session::~Session() { last_turn_.lock(); }
 
 Result<std::unique_ptr<Session>> Session::create(const LoadedModel& model, CParams cparams, size_t cache_capacity) {
   if (cparams.n_ctx == 0 || cparams.n_ctx > model.info().n_ctx_train)
@@ -101,6 +104,7 @@ Result<CompiledGraph*> Session::graph_for(const GraphParams& params) {
 
 Result<Logits> Session::forward(std::span<const SeqChunk> chunks, const StopCheck* should_stop) {
   MINFER_TRY(check(chunks));
+  const std::lock_guard turn(model_.device_turn());
   Result<Logits> logits = catch_out_of_memory([&] { return run_step(chunks, should_stop); });
   // The caller may now destroy the session or go on with other inputs: nothing of a failed step may still be under way.
   if (!logits.ok())
@@ -156,6 +160,7 @@ Status Session::find_rotations() {
 }
 
 Status Session::remove(SeqId seq, uint32_t first, uint32_t count) {
+  const std::lock_guard turn(model_.device_turn());
   return catch_out_of_memory([&] { return remove_positions(seq, first, count); });
 }
 
@@ -167,7 +172,12 @@ Status Session::remove_positions(SeqId seq, uint32_t first, uint32_t count) {
   const std::string what = text("sequence {}: removal of positions {} to {}", seq, first, first + count - 1);
   if (Status found = find_rotations(); !found.ok()) return found.error().in(what);
   if (Status checked = kv_.check_removal(removal, rotations_); !checked.ok()) return checked.error().in(what);
-  if (Status moved = kv_.move_rows(removal, rotations_); !moved.ok()) {
+  Status moved = kv_.move_rows(removal, rotations_);
+  for (Device* device : model_.devices()) {  // what fails late belongs to this session, not to the next one to call the device
+    Status done = device->sync();
+    if (moved.ok()) moved = std::move(done);
+  }
+  if (!moved.ok()) {
     MINFER_TRY(blocks_.rollback(seq, first));
     return moved.error().in(text("{} failed half-way, {} positions are left", what, first));
   }
@@ -180,6 +190,7 @@ Status Session::export_kv(SeqId seq, uint32_t layer, std::span<std::byte> out) c
   if (out.size() != kv_layer_bytes(n_positions))
     return invalid("sequence {}: layer {} has {} bytes of KV, room for {}", seq, layer, kv_layer_bytes(n_positions), out.size());
   if (n_positions == 0) return {};
+  const std::lock_guard turn(model_.device_turn());
   return catch_out_of_memory([&] { return kv_.export_rows(layer, blocks_.rows_of(seq, n_positions), out); });
 }
 
@@ -187,12 +198,16 @@ Status Session::import_kv(SeqId seq, uint32_t n_positions,
                           const std::function<Status(uint32_t layer, std::span<std::byte> bytes)>& read_layer) {
   if (cursor(seq) != 0) return invalid("sequence {} is not empty, it holds {} positions", seq, cursor(seq));
   const Status done = catch_out_of_memory([&]() -> Status {
-    MINFER_TRY(kv_.ensure());
+    {
+      const std::lock_guard turn(model_.device_turn());
+      MINFER_TRY(kv_.ensure());
+    }
     MINFER_TRY(blocks_.prepare(seq, n_positions));
     const std::vector<KvRows> rows = blocks_.rows_of(seq, n_positions);
     std::vector<std::byte> bytes(kv_layer_bytes(n_positions));
     for (uint32_t layer = 0; layer < model_.info().n_layers; ++layer) {
-      MINFER_TRY(read_layer(layer, bytes));
+      MINFER_TRY(read_layer(layer, bytes));  // may ask another session of the model, so it has no turn
+      const std::lock_guard turn(model_.device_turn());
       if (Status imported = kv_.import_rows(layer, rows, bytes); !imported.ok()) return imported.error().in(text("KV of layer {}", layer));
     }
     blocks_.advance(seq, n_positions);

@@ -1,7 +1,8 @@
 // A session: one graph cache, one scratch buffer per device, one KV store, up to max_seqs sequences of one model.
 //
 // forward() is the whole step: params -> cached graph, or build -> inputs filled -> splits run -> logits. Not thread-safe;
-// sessions of one model may run on different threads.
+// sessions of one model may run on different threads: their steps take turns on the model's devices, in the order of arrival, and
+// give the bits that they give alone.
 #pragma once
 
 #include <memory>
@@ -43,6 +44,7 @@ class Session {
  public:
   // The model must outlive the session. cparams.placement_id is filled in here.
   static Result<std::unique_ptr<Session>> create(const LoadedModel& model, CParams cparams, size_t cache_capacity = 8);
+  ~Session();
 
   // Appends the chunks, each to its own sequence (a sequence at most once per call). Refuses, changing nothing, a position at or
   // beyond n_ctx, a token outside the vocabulary, an n_out larger than its chunk. After kCancelled or a device's error the cursors are
@@ -93,6 +95,7 @@ class Session {
   Result<Logits> run_step(std::span<const SeqChunk> chunks, const StopCheck* should_stop);
 
   const LoadedModel& model_;
+  std::unique_lock<TurnLock> last_turn_;  // taken by the destructor; goes behind all that is freed on devices
   CParams cparams_;
   std::vector<Scratch> scratch_;  // by device
   KvBlocks blocks_;

@@ -20,6 +20,9 @@ struct SearchPaths {
   bool allow_unsafe_paths = false;
 };
 
+// exe_dir and prefix_dir as they are for this process; the rest is left to the caller.
+SearchPaths standard_search();
+
 struct Candidate {
   std::filesystem::path path;         // canonical: the manifest, or a library that has none
   std::string origin;                 // "--plugin", "--plugin-dir", "MINFER_PLUGIN_PATH", "program folder", "installed"

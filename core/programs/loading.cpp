@@ -57,17 +57,8 @@ Result<Loaded> load_model(const Config& config, const std::filesystem::path& pat
   options.backend_options = overrides.by_name;
   options.gpu_layers = overrides.gpu_layers;
 
-  plugin::SearchPaths search = default_search();
-  search.dirs = config.plugins.dirs;
-  search.files = config.plugins.files;
-  search.allow_unsafe_paths = config.plugins.allow_unsafe_paths;
-  plugin::Discovery found = plugin::discover(search);
-  for (const std::string& line : found.notices) notice(line);
-  const auto log = [notice](plugin::LogLevel level, std::string_view line) {
-    if (level != plugin::LogLevel::kDebug) notice(line);
-  };
   Loaded loaded;
-  loaded.registry = std::make_unique<plugin::Registry>(std::move(found), log);
+  loaded.registry = find_plugins(config.plugins, default_search(), notice);
   MINFER_ASSIGN(loaded.model, Model::load(options, *loaded.registry, notice));
   return loaded;
 }

@@ -1,4 +1,4 @@
-// What a configuration asks for, as the runtime's options. Opens nothing.
+// What a configuration asks for, as the runtime's options. Opens no plugin and no model.
 #pragma once
 
 #include "config/config.hpp"
@@ -11,6 +11,10 @@ KvFormat kv_format_of(const ContextConfig& context);
 
 // Refuses backend options that are not plain values, with their place. The model's path is left to the caller.
 Result<ModelOptions> model_options(const Config& config);
+
+// The plugins found in `search`, with the folders and files of the configuration in front. notice gets lines for people, later those of
+// plugins too.
+std::unique_ptr<plugin::Registry> find_plugins(const PluginConfig& config, plugin::SearchPaths search, const Notice& notice);
 
 GenerateOptions generate_options(const Config& config);
 

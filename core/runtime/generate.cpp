@@ -111,17 +111,20 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
     return invalid("n_predict -1 (until the context is full) never ends with context shift on; give the number of tokens wanted");
   const uint32_t n_ctx = session.cparams().n_ctx;
   if (prompt.size() > n_ctx) return invalid("the prompt has {} tokens, n_ctx is {}", prompt.size(), n_ctx);
+  const uint32_t n_held = session.cursor(0);
+  if (n_held >= prompt.size()) return invalid("the sequence holds {} tokens, the prompt has {}", n_held, prompt.size());
   MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(options.sampling, static_cast<int32_t>(session.model().info().n_vocab)));
   sampler.accept(prompt);
 
   GenerateResult result;
   result.n_prompt = static_cast<uint32_t>(prompt.size());
+  result.n_reused = n_held;
   TextStream stream(options.stop, callbacks, result.text);
   const StopCheck* should_stop = callbacks.should_stop ? &callbacks.should_stop : nullptr;
   const auto cancelled = [&](const Error& error) { return error.code == ErrorCode::kCancelled && should_stop; };
 
   const auto prefill_start = Clock::now();
-  auto first = prefill(session, 0, prompt, options.n_batch, options.n_predict == 0 ? 0 : 1, callbacks);
+  auto first = prefill(session, 0, std::span(prompt).subspan(n_held), options.n_batch, options.n_predict == 0 ? 0 : 1, callbacks);
   result.prefill_s = seconds_since(prefill_start);
   if (!first.ok()) {
     if (!cancelled(first.error())) return first.error();

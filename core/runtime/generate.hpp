@@ -30,6 +30,7 @@ struct GenerateResult {
   std::vector<int32_t> tokens;
   FinishReason finish = FinishReason::kLength;
   uint32_t n_prompt = 0;
+  uint32_t n_reused = 0;  // tokens of the prompt that the sequence held before
   double prefill_s = 0;
   double decode_s = 0;  // sampling and forwards, prefill not counted
   double sample_s = 0;
@@ -52,7 +53,8 @@ struct GenerateCallbacks {
 Result<uint32_t> decide_n_ctx(std::optional<uint32_t> requested, uint32_t default_n_ctx, uint32_t n_prompt, uint32_t n_ctx_train,
                               std::string* note);
 
-// Runs sequence 0 of the session, which must be empty, on a non-empty prompt. When should_stop ends it, the text so far is the result.
+// Runs sequence 0 of the session on a prompt. The sequence may hold the beginning of the prompt already, but not all of it; only the
+// rest is computed. When should_stop ends it, the text so far is the result.
 Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
                                 const GenerateOptions& options, const GenerateCallbacks& callbacks);
 

@@ -107,7 +107,8 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   auto placed = place_model(*architecture_, devices_, layer_counts_, strict_, probe);
   if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported) return unsupported("{} ({})", placed.error().text, weight_types());
   MINFER_ASSIGN(Placement placement, std::move(placed));
-  for (const Fallback& fallback : placement.fallbacks) notice(describe(fallback, devices_));
+  for (const Fallback& fallback : placement.fallbacks)
+    notice(describe(fallback, devices_, gguf::type_name(static_cast<gguf::TensorType>(fallback.dtype))));
 
   std::vector<std::span<const std::byte>> data;
   for (const WeightInfo& weight : architecture_->weights()) {

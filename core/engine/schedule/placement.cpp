@@ -200,9 +200,10 @@ Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device*
   return placer.take();
 }
 
-std::string describe(const Fallback& fallback, std::span<Device* const> devices) {
-  return text("{}: {} (weight type {}) is not supported on {}, runs on {}", layer_text(fallback.layer), op_info(fallback.op).name,
-              static_cast<uint32_t>(fallback.dtype), devices[fallback.from_device]->info().name, devices[fallback.to_device]->info().name);
+std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name) {
+  const std::string dtype = dtype_name.empty() ? std::to_string(static_cast<uint32_t>(fallback.dtype)) : std::string(dtype_name);
+  return text("{}: {} (weight type {}) is not supported on {}, runs on {}", layer_text(fallback.layer), op_info(fallback.op).name, dtype,
+              devices[fallback.from_device]->info().name, devices[fallback.to_device]->info().name);
 }
 
 }  // namespace minfer

@@ -50,7 +50,7 @@ using LayerCounts = std::vector<std::optional<uint32_t>>;
 Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device* const> devices, const LayerCounts& layer_counts,
                               const std::vector<bool>& strict, const CParams& cparams);
 
-// One line for people: "layer 3: matmul (type 12) is not supported on gpu0, runs on host".
-std::string describe(const Fallback& fallback, std::span<Device* const> devices);
+// One line for people: "layer 3: matmul (weight type Q4_K) is not supported on gpu0, runs on host". Without a name: the number.
+std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name = {});
 
 }  // namespace minfer

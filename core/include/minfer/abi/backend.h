@@ -143,10 +143,11 @@ typedef struct mi_backend_v1 {
   int32_t (*kv_import)(mi_device* device, const mi_kv_layout* layout, mi_buffer* k, mi_buffer* v, const mi_kv_rows* rows, uint32_t n_ranges,
                        const void* k_rows, const void* v_rows, mi_error* error);
 
-  /* A plan fixes weights, KV regions and offsets; it must not outlive them. One run at a time per plan. plan_run and kv_copy_rows may
-   * return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits for all.
-   * What fails later is reported by a later call on the device, at the latest by the one that waits (sync, buffer_read), once; work that
-   * was ordered behind it may be left undone. The host waits, after a failure too, before it destroys a plan or frees a buffer
+  /* A plan fixes weights, KV regions and offsets; it must not outlive weights and KV regions. The buffer of its activations may be freed
+   * before it (the host's scratch memory has moved): it is then not run again, only destroyed. One run at a time per plan. plan_run and
+   * kv_copy_rows may return before the work is done: later runs, copies, reads and writes on that device are ordered after it; sync waits
+   * for all. What fails later is reported by a later call on the device, at the latest by the one that waits (sync, buffer_read), once;
+   * work that was ordered behind it may be left undone. The host waits, after a failure too, before it destroys a plan or frees a buffer
    * that work may still use. */
   int32_t (*plan_create)(mi_device* device, const mi_graph_view* graph, mi_weights* weights, mi_plan** out, mi_error* error);
   void (*plan_destroy)(mi_plan* plan);

@@ -1,6 +1,7 @@
 // The planner on a whole toy model: how many barriers a step has, and that grouping nodes never changes a bit.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "cpu_engine_device.hpp"
 #include "engine/session.hpp"
@@ -202,4 +203,29 @@ TEST_CASE("cpu/planner: views of heads with a norm of their own keep every bit")
       CHECK(same_bits(logits, expected));
     }
   }
+}
+
+TEST_CASE("cpu/planner: sessions on four threads share the device and give the bits of runs one after the other") {
+  CpuToy model(2, toy(2), true);
+  // A prompt of its own length and tokens behind it, positions taken out in between; empty where a step fails.
+  const auto run = [&](uint32_t i) {
+    const auto made = Session::create(*model.model, toy_cparams());
+    std::vector<float> all;
+    if (!made.ok()) return all;
+    const auto step = [&](const std::vector<int32_t>& tokens) {
+      const SeqChunk chunk{0, tokens, 1};
+      const auto logits = (*made)->forward({&chunk, 1});
+      if (logits.ok()) all.insert(all.end(), logits->values.begin(), logits->values.end());
+      return logits.ok();
+    };
+    bool good = step(toy_tokens(10 + i, i)) && (*made)->remove(0, 1, 3).ok();
+    for (uint32_t n = 0; n < 8 && good; ++n) good = step(toy_tokens(1, i + n));
+    return good ? all : std::vector<float>();
+  };
+  std::vector<std::vector<float>> alone(4), together(4);
+  for (uint32_t i = 0; i < 4; ++i) alone[i] = run(i);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 4; ++i) threads.emplace_back([&, i] { together[i] = run(i); });
+  for (std::thread& thread : threads) thread.join();
+  for (uint32_t i = 0; i < 4; ++i) CHECK(same_bits(together[i], alone[i]));
 }
