@@ -107,7 +107,7 @@ Status read_generation(const Node& node, GenerationConfig& c) {
 
 Status read_sampling(const Node& node, SamplingConfig& c) {
   Reader r(node);
-  c.seed = r.integer("seed", c.seed, {.min = 0});
+  c.seed = r.unsigned_integer("seed", c.seed);
   c.temperature = r.number("temperature", c.temperature, {.min = 0});
   c.top_k = r.integer("top_k", c.top_k, {0, kMaxInt32});
   c.top_p = r.number("top_p", c.top_p, {0, 1});

@@ -27,6 +27,7 @@ std::string scalar_text(ValueType type, const std::byte* at) {
   }
 }
 
+constexpr size_t kMaxShownBytes = 65536;  // of a string
 constexpr uint64_t kShownWhole = 8, kShownFirst = 5, kShownLast = 3;
 
 // Calls show(i) for the elements that are printed, in order.
@@ -58,7 +59,7 @@ std::string dims_text(std::span<const uint64_t> dims) {
 }
 
 std::string describe_value(const Value& value) {
-  if (value.type == ValueType::kString) return quote(value.string());
+  if (value.type == ValueType::kString) return quote(value.string(), kMaxShownBytes);
   if (value.type != ValueType::kArray) return scalar_text(value.type, value.bytes.data());
   if (value.element_type == ValueType::kString) {
     auto string = StringArray(value).begin();

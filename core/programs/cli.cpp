@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/file_mapping.hpp"
+#include "base/utf8.hpp"
 
 namespace minfer::programs {
 namespace {
@@ -81,8 +82,10 @@ void append_wrapped(std::string& out, std::string column, const std::string& hel
 
 }  // namespace
 
+void print_notice(std::string_view text) { std::fprintf(stderr, "%s\n", printable(text).c_str()); }
+
 int fail(const Error& error, int code) {
-  std::fprintf(stderr, "error: %s\n", error.text.c_str());
+  print_notice("error: " + error.text);
   return code;
 }
 

@@ -15,8 +15,11 @@ namespace minfer::programs {
 // How a program ends.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
-inline constexpr int kUsage = 2;          // bad command line
-inline constexpr int kInterrupted = 130;  // by Ctrl-C
+inline constexpr int kUsage = 2;        // bad command line
+inline constexpr int kSignalled = 128;  // plus the signal's number: 130 after Ctrl-C, 143 after SIGTERM
+
+// A line (or lines) for people on standard error. Names of files and models may hold anything: what a terminal would obey is escaped.
+void print_notice(std::string_view text);
 
 // Prints "error: ..." and gives the code back.
 int fail(const Error& error, int code = kFailed);

@@ -23,8 +23,7 @@ static_assert(std::endian::native == std::endian::little, "--raw writes little-e
 
 Result<Loaded> open_model(const EvalArguments& arguments) {
   MINFER_ASSIGN(const std::filesystem::path path, find_model(arguments.config));
-  return load_model(arguments.config, path, arguments.backends,
-                    [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); });
+  return load_model(arguments.config, path, arguments.backends, print_notice);
 }
 
 Result<std::vector<int32_t>> read_ids(const std::string& list) {
@@ -57,6 +56,7 @@ Status eval_logits(const EvalArguments& arguments) {
   *arguments.code = kUsage;
   MINFER_ASSIGN(const std::vector<int32_t> ids, read_ids(options.value("ids")));
   MINFER_ASSIGN(const uint32_t last, number_option(options, "last", 1, 1, UINT32_MAX));
+  if (last > ids.size()) return invalid("--last: {} rows are wanted, --ids has {} tokens", last, ids.size());
   MINFER_ASSIGN(const uint32_t top, number_option(options, "top", 10, 0, UINT32_MAX));
   MINFER_ASSIGN(const uint32_t batch, number_option(options, "batch", arguments.config.context.n_batch, 1, 65536));
   *arguments.code = kFailed;

@@ -1,9 +1,7 @@
 // minfer-bench: tokens per second of prompt processing (pp) and generation (tg) on synthetic tokens.
 #include <charconv>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "programs/loading.hpp"
 #include "runtime/bench.hpp"
@@ -48,7 +46,7 @@ struct About {
   uint64_t bytes = 0;
   uint64_t parameters = 0;
   std::string backend;
-  uint32_t threads = 0;
+  std::string threads;  // a number or "auto"
 };
 
 std::string test_name(const BenchTest& test) {
@@ -77,10 +75,16 @@ std::string as_csv(const About& about, const std::vector<Row>& rows) {
   std::string out = "\"model\",\"size\",\"params\",\"backend\",\"threads\",\"test\",\"ts_mean\",\"ts_stddev\"\n";
   for (const Row& row : rows) {
     const MeanDeviation ts = mean_deviation(row.samples);
-    out += text("{},\"{}\",\"{}\",{},\"{}\",{},\"{:.6f}\",\"{:.6f}\"\n", quoted(about.model), about.bytes, about.parameters,
-                quoted(about.backend), about.threads, quoted(row.test), ts.mean, ts.deviation);
+    out += text("{},\"{}\",\"{}\",{},{},{},\"{:.6f}\",\"{:.6f}\"\n", quoted(about.model), about.bytes, about.parameters,
+                quoted(about.backend), quoted(about.threads), quoted(row.test), ts.mean, ts.deviation);
   }
   return out;
+}
+
+nlohmann::ordered_json number_or_text(const std::string& text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? nlohmann::ordered_json(number) : nlohmann::ordered_json(text);
 }
 
 std::string as_json(const About& about, const std::vector<Row>& rows) {
@@ -92,7 +96,7 @@ std::string as_json(const About& about, const std::vector<Row>& rows) {
                    {"size", about.bytes},
                    {"params", about.parameters},
                    {"backend", about.backend},
-                   {"threads", about.threads},
+                   {"threads", number_or_text(about.threads)},
                    {"test", row.test},
                    {"ts_mean", ts.mean},
                    {"ts_stddev", ts.deviation},
@@ -107,7 +111,6 @@ struct BenchArguments {
   std::vector<BenchTest> tests;
   BenchOptions options;
   std::string format = "md";
-  uint32_t threads = 0;
 };
 
 Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
@@ -130,19 +133,17 @@ Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
   return bench;
 }
 
-// For the table: the number that was asked for, or the CPUs of this process, which is then said to the backends too.
-void settle_threads(BenchArguments& bench) {
-  std::string asked;
+// For the table: what was asked for. "auto" is left to the backend, which knows what the machine allows; its number stands in the notice
+// of the device.
+std::string asked_threads(const BenchArguments& bench) {
+  std::string asked = "auto";
   for (const BackendChoice& choice : bench.config.backends)
     for (const yaml::Node& option : choice.options.children)
       if (option.key == "threads") asked = option.text;
   for (const auto& [name, options] : bench.backends.by_name)
     if (const auto found = options.find("threads"); found != options.end()) asked = found->second;
   if (const auto found = bench.backends.offered.find("threads"); found != bench.backends.offered.end()) asked = found->second;
-  std::from_chars(asked.data(), asked.data() + asked.size(), bench.threads);
-  if (bench.threads > 0) return;
-  bench.threads = std::max(1u, std::thread::hardware_concurrency());
-  if (asked.empty() || asked == "auto") bench.backends.offered["threads"] = std::to_string(bench.threads);
+  return asked;
 }
 
 Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) {
@@ -158,9 +159,8 @@ Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) 
 }
 
 Result<std::string> measure(const BenchArguments& bench) {
-  const auto notice = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
   MINFER_ASSIGN(const std::filesystem::path path, find_model(bench.config));
-  MINFER_ASSIGN(const Loaded loaded, load_model(bench.config, path, bench.backends, notice));
+  MINFER_ASSIGN(const Loaded loaded, load_model(bench.config, path, bench.backends, print_notice));
   const Model& model = *loaded.model;
   MINFER_ASSIGN(const uint32_t n_ctx, context_for(bench, model.info().n_ctx_train));
   MINFER_ASSIGN(const auto session, Session::create(model.engine(), session_params(bench.config, n_ctx)));
@@ -169,13 +169,13 @@ Result<std::string> measure(const BenchArguments& bench) {
   about.bytes = model.weight_bytes();
   about.parameters = model.n_parameters();
   for (const Device* device : model.engine().devices()) about.backend += (about.backend.empty() ? "" : "+") + device->info().name;
-  about.threads = bench.threads;
+  about.threads = asked_threads(bench);
 
   BenchOptions options = bench.options;
   options.n_batch = bench.config.context.n_batch;
   std::vector<Row> rows;
   for (const BenchTest& test : bench.tests) {
-    notice(text("{}: {} repetitions", test_name(test), options.repetitions));
+    print_notice(text("{}: {} repetitions", test_name(test), options.repetitions));
     MINFER_ASSIGN(std::vector<double> samples, minfer::bench(*session, test, options));
     rows.push_back({test_name(test), std::move(samples)});
   }
@@ -193,7 +193,6 @@ int run(const std::vector<std::string>& arguments) {
   auto config = read_configuration(groups, *parsed, &usage);
   if (!config.ok()) return fail(config.error(), usage ? kUsage : kFailed);
   bench->config = std::move(*config);
-  settle_threads(*bench);
   const auto table = measure(*bench);
   if (!table.ok()) return fail(table.error());
   return print(*table);

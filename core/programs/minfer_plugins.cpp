@@ -2,6 +2,7 @@
 #include <boost/program_options.hpp>
 #include <iostream>
 
+#include "base/utf8.hpp"
 #include "plugin/registry.hpp"
 #include "programs/plugin_search.hpp"
 
@@ -39,21 +40,24 @@ po::options_description describe_options(Arguments& arguments) {
   return options;
 }
 
+// File names may hold anything.
+std::string shown(const std::filesystem::path& path) { return one_line(path.string()); }
+
 std::string state(const Candidate& candidate, const Record& record) {
-  if (!candidate.shadowed_by.empty()) return "shadowed by " + candidate.shadowed_by.string();
-  return record.ok() ? std::string(stage_name(record.stage)) : "skipped, " + describe(record);
+  if (!candidate.shadowed_by.empty()) return "shadowed by " + shown(candidate.shadowed_by);
+  return record.ok() ? std::string(stage_name(record.stage)) : "skipped, " + one_line(describe(record));
 }
 
 // "backend  cpu  1.2.0  ready" and below it where it lies.
 void print(const Candidate& candidate, const Record& record) {
   const Manifest& m = candidate.manifest;
   if (m.name.empty())
-    std::cout << "?        " << candidate.path.filename().string() << "  " << state(candidate, record) << '\n';
+    std::cout << "?        " << shown(candidate.path.filename()) << "  " << state(candidate, record) << '\n';
   else
     std::cout << kind_key(m.kind) << (m.kind == Kind::kBackend ? "  " : "     ") << m.name << "  " << m.version << "  "
               << state(candidate, record) << '\n';
-  std::cout << "         " << candidate.path.string() << "  (" << candidate.origin << ")\n";
-  if (!record.ok() && !record.hint.empty()) std::cout << "         do: " << record.hint << '\n';
+  std::cout << "         " << shown(candidate.path) << "  (" << candidate.origin << ")\n";
+  if (!record.ok() && !record.hint.empty()) std::cout << "         do: " << one_line(record.hint) << '\n';
 }
 
 // Whether a candidate is what the user means by the name, which may be that of a file that has no readable manifest.
@@ -74,7 +78,7 @@ int why(const Registry& registry, const std::string& name) {
     any = true;
     usable = usable || (record.ok() && candidate.shadowed_by.empty());
   }
-  if (!any) std::cerr << "error: " << not_installed({Kind::kBackend, name, {}, names, registry.found().searched}).text << '\n';
+  if (!any) std::cerr << "error: " << printable(not_installed({Kind::kBackend, name, {}, names, registry.found().searched}).text) << '\n';
   return usable ? kOk : kFailed;
 }
 
@@ -87,7 +91,7 @@ int list(const Registry& registry, bool check) {
   }
   if (registry.found().candidates.empty()) {
     std::cout << "no plugins found\n";
-    for (const auto& folder : registry.found().searched) std::cout << "  looked " << folder.string() << '\n';
+    for (const auto& folder : registry.found().searched) std::cout << "  looked " << shown(folder) << '\n';
   }
   return check && !all_good ? kFailed : kOk;
 }
@@ -101,7 +105,7 @@ int run(int argc, char** argv) {
     po::store(po::command_line_parser(argc, argv).options(options).positional({}).style(style).run(), values);
     po::notify(values);
   } catch (const po::error& e) {
-    std::cerr << "error: " << e.what() << " (see minfer-plugins --help)\n";
+    std::cerr << "error: " << one_line(e.what()) << " (see minfer-plugins --help)\n";
     return kUsage;
   }
   if (arguments.help) {
@@ -116,7 +120,7 @@ int run(int argc, char** argv) {
   paths("plugin", arguments.search.files);
 
   const Registry registry(discover(arguments.search), {});
-  for (const std::string& notice : registry.found().notices) std::cerr << "notice: " << notice << '\n';
+  for (const std::string& notice : registry.found().notices) std::cerr << "notice: " << one_line(notice) << '\n';
   return arguments.why.empty() ? list(registry, arguments.check) : why(registry, arguments.why);
 }
 

@@ -19,15 +19,19 @@ namespace {
 using namespace minfer;
 using namespace minfer::programs;
 
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // it is set in a signal handler
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // it is set in a signal handler
 
-// The first Ctrl-C ends the generation, the second one the process.
-void catch_interrupt() {
+// The first Ctrl-C (SIGINT) or SIGTERM ends the generation, a second one of either kind the process.
+void catch_stop_signals() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = SA_RESETHAND;
+  action.sa_handler = [](int signal) {
+    stop_signal = signal;
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+  };
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 // Standard output, unbuffered. Remembers the first failure and writes nothing after it.
@@ -115,7 +119,7 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   traces.attach(*session, model, callbacks);
   Output output;
   const auto start = std::chrono::steady_clock::now();
-  callbacks.should_stop = [&] { return interrupted.load(std::memory_order_relaxed) || output.failed(); };
+  callbacks.should_stop = [&] { return stop_signal.load(std::memory_order_relaxed) != 0 || output.failed(); };
   callbacks.on_prefill = [&](uint32_t done, uint32_t total) {
     if (done == total) print_prefill(notes, total, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   };
@@ -129,7 +133,7 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   if (options.context_shift) {
     MINFER_ASSIGN(options.n_keep, positions_to_keep(run, model, prompt));
   }
-  catch_interrupt();
+  catch_stop_signals();
   MINFER_ASSIGN(const GenerateResult result, generate(*session, model.tokenizer(), prompt, options, callbacks));
   const SessionStats stats = session->stats();
   if (run.json)
@@ -140,7 +144,7 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   print_footer(notes, result, n_ctx);
   if (traces.timing()) print_timing(result, stats);
   MINFER_TRY(traces.close());
-  return result.finish == FinishReason::kCancelled ? kInterrupted : kDone;
+  return result.finish == FinishReason::kCancelled ? kSignalled + stop_signal : kDone;
 }
 
 Result<int> run_model(const RunArguments& run) {

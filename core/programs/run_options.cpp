@@ -11,7 +11,7 @@ constexpr std::string_view kIntro =
     "The prompt is the words, joined by spaces, or the file of -f, or all of standard input. \"--\" ends the options.\n"
     "Standard output gets the generated text and nothing else; a final newline is added on a terminal only.\n"
     "Options win over the configuration file; [key] is the key that an option sets there.\n"
-    "Exit status: 0 done, 1 refused or failed, 2 bad command line, 130 ended by Ctrl-C.\n";
+    "Exit status: 0 done, 1 refused or failed, 2 bad command line, 130 ended by Ctrl-C, 143 by SIGTERM.\n";
 
 constexpr std::string_view kEnvironment =
     "\nEnvironment:\n"

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/env.hpp"
+#include "base/utf8.hpp"
 #include "gguf/describe.hpp"
 #include "gguf/types.hpp"
+#include "programs/cli.hpp"
 
 namespace minfer::programs {
 namespace {
@@ -30,7 +32,7 @@ std::string_view reason(FinishReason finish) {
   return "";
 }
 
-void trace_line(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void trace_line(const std::string& line) { print_notice(one_line(line)); }
 
 void trace_graph(const CompiledGraph& compiled, const Model& model) {
   const auto device = [&](uint32_t d) { return model.engine().devices()[d]->info().name; };
@@ -58,7 +60,7 @@ bool is_key_tensor(std::string_view name) {
 }  // namespace
 
 void Notes::line(std::string_view text) const {
-  if (!quiet_) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  if (!quiet_) print_notice(text);
 }
 
 void print_header(const Notes& notes, const Model& model) {

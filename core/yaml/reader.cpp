@@ -106,6 +106,17 @@ Result<int64_t> read_integer(const Node& node, IntegerRange range) {
   return value;
 }
 
+Result<uint64_t> read_unsigned(const Node& node) {
+  if (node.kind != Node::Kind::kScalar || node.quoted || !is_decimal_integer(node.text)) return expected(node, "a whole number");
+  if (has_leading_zero(node.text)) return node.error(text("a number may not begin with 0, found {}", quote(node.text)));
+  const std::string_view digits = without_plus(node.text);
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);  // refuses a sign
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return node.error(text("must be between 0 and {}, found {}", UINT64_MAX, quote(node.text)));
+  return value;
+}
+
 Result<double> read_number(const Node& node, NumberRange range) {
   if (node.kind != Node::Kind::kScalar || node.quoted || !is_decimal_number(node.text)) return expected(node, "a number");
   if (has_leading_zero(node.text)) return node.error(text("a number may not begin with 0, found {}", quote(node.text)));

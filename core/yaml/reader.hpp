@@ -35,6 +35,7 @@ struct NumberRange {
 [[nodiscard]] Result<std::string> read_string(const Node& node);
 [[nodiscard]] Result<bool> read_boolean(const Node& node);
 [[nodiscard]] Result<int64_t> read_integer(const Node& node, IntegerRange range = {});
+[[nodiscard]] Result<uint64_t> read_unsigned(const Node& node);  // all of 64 bits
 [[nodiscard]] Result<double> read_number(const Node& node, NumberRange range = {});
 [[nodiscard]] Result<std::vector<std::string>> read_strings(const Node& node);
 
@@ -52,6 +53,7 @@ class Reader {
   T integer(std::string_view key, T fallback, IntegerRange range) {
     return get(key, fallback, [&](const Node& node) { return read_integer(node, range); });
   }
+  uint64_t unsigned_integer(std::string_view key, uint64_t fallback) { return get(key, fallback, read_unsigned); }
   template <std::floating_point T>
   T number(std::string_view key, T fallback, NumberRange range) {
     range.min = std::max<double>(range.min, std::numeric_limits<T>::lowest());

@@ -69,6 +69,17 @@ TEST_CASE("minfer-bench: what cannot be measured is refused") {
   CHECK_THAT(limited.err, Contains("32") && Contains("31"));
 }
 
+TEST_CASE("minfer-bench: threads that nobody chose are the backend's choice and called so") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const std::vector<std::string> command = {
+      program("minfer-bench"), "-m", markov.path().string(), "-p", "2", "-n", "0", "-r", "1", "--warmup", "0", "-o"};
+  auto csv = command, js = command;
+  csv.emplace_back("csv");
+  js.emplace_back("json");
+  CHECK_THAT(run_process(csv).out, Contains("\"cpu\",\"auto\",\"pp2\""));
+  CHECK(json::parse(run_process(js).out)[0]["threads"] == "auto");
+}
+
 TEST_CASE("minfer-bench: threads of the configuration file count unless the command line gives others") {
   const MarkovRun markov(MarkovModel::always({{'a', 8}}));
   const auto file = markov.folder() / "bench.yaml";

@@ -99,6 +99,9 @@ TEST_CASE("minfer-eval: commands and options are checked") {
   CHECK(eval({"tokenize"}).exit_code == 2);
   for (const char* ids : {"", "x", "1,", ",1", "-1", "4294967296"}) CHECK(eval({"logits", "-m", "x", "--ids", ids}).exit_code == 2);
   CHECK(eval({"logits", "-m", "x", "--ids", "1", "--last", "0"}).exit_code == 2);
+  const auto too_many = eval({"logits", "-m", "x", "--ids", "1,2,3", "--last", "4"});
+  CHECK(too_many.exit_code == 2);
+  CHECK_THAT(too_many.err, Contains("4 rows") && Contains("3 tokens"));
   CHECK(eval({"logits", "-m", "x", "--ids", "1"}).exit_code == 1);
   CHECK(eval({"perplexity", "-m", "x", "-f", "y", "--ctx", "5"}).exit_code == 2);
   CHECK_THAT(eval({"--help"}).out, Contains("perplexity"));

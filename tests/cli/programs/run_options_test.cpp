@@ -25,6 +25,7 @@ void refuses(const ProcessResult& result, int code, const std::string& names) {
 
 TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names the fault") {
   refuses(minfer_run({"--nonsense", "x"}), 2, "--nonsense");
+  refuses(minfer_run({"--seed", "18446744073709551616", "-m", "x", "x"}), 2, "between 0 and 18446744073709551615");
   refuses(minfer_run({"--cnv"}), 2, "--cnv");               // features that do not exist yet are unknown
   refuses(minfer_run({"--repeat", "1.0"}), 2, "--repeat");  // no guessing
   refuses(minfer_run({"--temp"}), 2, "temp");
@@ -153,4 +154,16 @@ TEST_CASE("minfer-run: a weight type that no backend supports is named with its 
   const auto result = markov.run({"-q", "x"});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err, Contains("output.weight") && Contains("IQ4_XS") && Contains("23"));
+}
+
+TEST_CASE("minfer-run: names of files reach the terminal without what it obeys") {
+  const std::string hostile = "/nonexistent/\x1b[31m\xC2\x9B\x07.gguf";
+  for (const auto& result :
+       {minfer_run({"-m", hostile, "x"}), minfer_run({"--config", hostile, "x"}), minfer_run({"-m", "x", "-f", hostile})}) {
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Contains("\\x1b[31m\\xc2\\x9b\\x07.gguf"));
+    CHECK(result.err.find('\x1b') == std::string::npos);
+    CHECK(result.err.find('\x07') == std::string::npos);
+  }
 }

@@ -210,19 +210,26 @@ TEST_CASE("minfer-run: metadata is printed to standard error and the run goes on
   const auto result = markov.run({"-q", "--meta", "-n", "1", "--greedy", "x"});
   CHECK(result.out == "a");
   CHECK_THAT(result.err, Contains("qwen2.embedding_length = 512") && Contains("blk.0.attn_q.weight [512, 512] Q8_0"));
+  MarkovModel chatty = MarkovModel::always({{'a', 8}});
+  chatty.chat_template = "{# " + std::string(500, '.') + " #}" + std::string(kPlainTemplate);
+  const auto whole = MarkovRun(chatty).run({"-q", "--meta", "-n", "1", "--greedy", "x"});
+  CHECK_THAT(whole.err, Contains(chatty.chat_template));  // a chat template is shown as a whole
 }
 
-TEST_CASE("minfer-run: Ctrl-C ends the generation with what there is") {
+TEST_CASE("minfer-run: Ctrl-C and SIGTERM end the generation with what there is") {
   MarkovModel model = MarkovModel::always({{'a', 8}});
   model.context = 200000;
   const MarkovRun markov(model);
-  const auto result = shell("exec timeout --preserve-status -s INT 2 " + program("minfer-run") + " -m " + markov.path().string() +
-                            " -t 1 --greedy -n -1 --n-ctx 200000 x");
-  INFO(result.err);
-  CHECK(result.exit_code == 130);
-  CHECK(result.out.size() > 1);
-  CHECK(result.out.find_first_not_of('a') == std::string::npos);
-  CHECK_THAT(result.err, Contains("Stopped: interrupted"));
+  const std::map<std::string, int> codes = {{"INT", 130}, {"TERM", 143}};
+  for (const auto& [signal, code] : codes) {
+    const auto result = shell("exec timeout --preserve-status -s " + signal + " 2 " + program("minfer-run") + " -m " +
+                              markov.path().string() + " -t 1 --greedy -n -1 --n-ctx 200000 x");
+    INFO(signal << ": " << result.err);
+    CHECK(result.exit_code == code);
+    CHECK(result.out.size() > 1);
+    CHECK(result.out.find_first_not_of('a') == std::string::npos);
+    CHECK_THAT(result.err, Contains("Stopped: interrupted"));
+  }
 }
 
 TEST_CASE("minfer-run: a reader that goes away ends the run in silence and a full disk is an error") {

@@ -122,7 +122,7 @@ TEST_CASE("gguf/metadata: values are described on one line and long arrays are c
   w.set("eight", eight).set("nine", nine).set("strings", std::vector<std::string>(20, "x")).set("empty", std::vector<float>{});
   std::vector<std::string> letters;
   for (char c = 'a'; c <= 'k'; ++c) letters.emplace_back(1, c);
-  w.set("letters", letters).set("long", std::string(1000, 'y').c_str());
+  w.set("letters", letters).set("long", std::string(1000, 'y')).set("longer", std::string(70000, 'z'));
   const Parsed file(w);
   const auto shown = [&](const char* key) { return describe_value(*file.metadata.find(key)); };
   CHECK(shown("s") == "'two\\nlines'");
@@ -134,5 +134,7 @@ TEST_CASE("gguf/metadata: values are described on one line and long arrays are c
   CHECK(shown("nine") == "[0, 1, 2, 3, 4, ..., 6, 7, 8] (9 elements)");
   CHECK(shown("letters") == "['a', 'b', 'c', 'd', 'e', ..., 'i', 'j', 'k'] (11 elements)");
   CHECK(shown("empty") == "[]");
-  CHECK(shown("long").size() < 130);
+  CHECK(shown("long") == "'" + std::string(1000, 'y') + "'");
+  CHECK(shown("longer").size() < 66000);
+  CHECK_THAT(shown("longer"), Catch::EndsWith("... (70000 bytes)"));
 }
