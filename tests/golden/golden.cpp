@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "runtime/perplexity.hpp"
@@ -52,9 +53,26 @@ Difference difference_from_reference(const ModelOnCpu& model, const std::vector<
   return {std::sqrt(sum / static_cast<double>(count)), worst};
 }
 
+namespace {
+
+// A file of 16-bit numbers: 1024 times how far each token's logit is below the best.
+std::vector<double> read_row(const std::filesystem::path& file) {
+  const std::string bytes = read_file(file);
+  std::vector<uint16_t> below(bytes.size() / 2);
+  std::memcpy(below.data(), bytes.data(), below.size() * 2);
+  double sum = 0;
+  for (const uint16_t b : below) sum += std::exp(-b / 1024.0);
+  std::vector<double> row;
+  for (const uint16_t b : below) row.push_back(-b / 1024.0 - std::log(sum));
+  return row;
+}
+
+}  // namespace
+
 std::vector<PromptReference> prompt_references(const std::string& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / folder)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(data_dir() / folder))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<PromptReference> prompts;
   for (const auto& file : files) {
@@ -67,6 +85,7 @@ std::vector<PromptReference> prompt_references(const std::string& folder) {
       for (const json& pair : position["top"]) prompt.positions.back().top.emplace_back(pair[0].get<int32_t>(), pair[1].get<double>());
     }
     for (const json& step : entry["greedy"]) prompt.greedy.push_back({step["id"], step["margin"]});
+    prompt.last_row = read_row(std::filesystem::path(file).replace_extension(".last.u16"));
     prompts.push_back(std::move(prompt));
   }
   return prompts;
@@ -108,6 +127,15 @@ void Agreement::add_greedy(const PromptReference::GreedyStep& reference, std::sp
     ++greedy_same;
   else
     worst_greedy_margin_missed = std::max(worst_greedy_margin_missed, reference.margin);
+}
+
+void Agreement::add_full(std::span<const double> reference, std::span<const float> logits) {
+  const double log_sum = log_sum_exp(logits);
+  double kl = 0;
+  for (size_t i = 0; i < reference.size(); ++i) kl += std::exp(reference[i]) * (reference[i] - (static_cast<double>(logits[i]) - log_sum));
+  full_kl_sum += kl;
+  full_kl_max = std::max(full_kl_max, kl);
+  ++full_rows;
 }
 
 }  // namespace minfer::test

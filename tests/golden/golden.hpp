@@ -51,6 +51,7 @@ struct PromptReference {
     double margin;  // logit of the best minus logit of the second
   };
   std::vector<GreedyStep> greedy;  // 48
+  std::vector<double> last_row;    // of the last position: every log-probability
 };
 std::vector<PromptReference> prompt_references(const std::string& folder);
 
@@ -65,12 +66,18 @@ struct Agreement {
   uint64_t same_top1 = 0;
   uint64_t greedy_steps = 0;
   uint64_t greedy_same = 0;
+  uint64_t full_rows = 0;
+  double full_kl_sum = 0;
+  double full_kl_max = 0;
   double worst_margin_missed = 0;         // largest reference margin at which the best token differs: at the positions
   double worst_greedy_margin_missed = 0;  // and at the greedy steps
 
   void add(const PromptReference::Position& reference, std::span<const float> logits);
   void add_greedy(const PromptReference::GreedyStep& reference, std::span<const float> logits);
+  // KL over the whole vocabulary.
+  void add_full(std::span<const double> reference, std::span<const float> logits);
   double mean_kl() const { return kl_sum / static_cast<double>(positions); }
+  double mean_full_kl() const { return full_kl_sum / static_cast<double>(full_rows); }
   double mean_top1_dlogprob() const { return top1_dlogprob_sum / static_cast<double>(positions); }
   double top1_agreement() const { return static_cast<double>(same_top1) / static_cast<double>(positions); }
 };

@@ -27,9 +27,10 @@ CpuOptions cpu_options() {
 
 struct Limits {
   double mean_kl, max_kl, mean_top1, max_top1, max_top10, agreement;
-  double margin;    // a best token that differs must have been this close to the second in the reference
-  uint64_t greedy;  // of 816
-  double nll;       // |mean NLL - reference| of the perplexity text
+  double margin;                     // a best token that differs must have been this close to the second in the reference
+  uint64_t greedy;                   // of 816
+  double nll;                        // |mean NLL - reference| of the perplexity text
+  double mean_full_kl, max_full_kl;  // over the whole vocabulary, at the last position of each prompt
 };
 
 Agreement measure_prompts(const ModelOnCpu& model, const std::string& folder) {
@@ -46,6 +47,8 @@ Agreement measure_prompts(const ModelOnCpu& model, const std::string& folder) {
     const auto row = [&](uint32_t position) { return std::span(rows).subspan((position - first) * n_vocab, n_vocab); };
     for (const auto& position : prompt.positions) agreement.add(position, row(position.pos));
     for (uint32_t i = 0; i < prompt.greedy.size(); ++i) agreement.add_greedy(prompt.greedy[i], row(n_prompt - 1 + i));
+    REQUIRE(prompt.last_row.size() == n_vocab);
+    agreement.add_full(prompt.last_row, row(n_prompt - 1));
   }
   return agreement;
 }
@@ -59,6 +62,10 @@ void check_prompts(std::string_view model_name, const std::string& folder, const
       static_cast<unsigned long>(a.greedy_same), static_cast<unsigned long>(a.greedy_steps));
   CHECK(a.mean_kl() <= limits.mean_kl);
   CHECK(a.kl_max <= limits.max_kl);
+  std::printf("%s: over whole rows mean KL %.6f, max %.4f\n", folder.c_str(), a.mean_full_kl(), a.full_kl_max);
+  REQUIRE(a.full_rows == 12);
+  CHECK(a.mean_full_kl() <= limits.mean_full_kl);
+  CHECK(a.full_kl_max <= limits.max_full_kl);
   CHECK(a.mean_top1_dlogprob() <= limits.mean_top1);
   CHECK(a.top1_dlogprob_max <= limits.max_top1);
   CHECK(a.top10_dlogprob_max <= limits.max_top10);
@@ -85,10 +92,12 @@ void check_perplexity(std::string_view model_name, const std::string& reference_
   CHECK(std::abs(result->mean_nll - expected) <= limits.nll);
 }
 
-constexpr Limits kQwen2{0.0013, 0.06, 0.033, 0.6, 0.9, 0.96, 0.5, 565, 0.004};
-// One greedy step of 576 differs at a margin of 0.71, everything else below 0.26 (llama.cpp: 0.26): 8-bit activations moved one
-// pair of log-probabilities by 1.0 there, which the limit on the top 10 allows.
-constexpr Limits kSmolLm2{0.0043, 0.20, 0.063, 0.9, 2.0, 0.95, 0.75, 547, 0.010};
+constexpr Limits kQwen2{0.0013, 0.06, 0.033, 0.6, 0.9, 0.96, 0.5, 565, 0.004, 0.0019, 0.0083};
+// One greedy step of 576, the second token after the one-token prompt, differs at a margin of 0.71, everything else below 0.26. That is
+// what 8-bit activations cost at this step, not an error: the float64 reference with activations rounded to our blocks, and noise of 1e-6
+// on the embedding, spreads the difference of the two logits over 0.03 to 0.88 (0.80 without rounding) and finds another best token in 8
+// of 82 runs. llama.cpp falls on the right side (its largest margin is 0.26), as we do with an f32 KV cache.
+constexpr Limits kSmolLm2{0.0043, 0.20, 0.063, 0.9, 2.0, 0.95, 0.75, 547, 0.010, 0.0064, 0.023};
 
 }  // namespace
 
