@@ -1,4 +1,5 @@
-// What each instruction set's files give to the tables of ops.cpp: plain declarations, nothing that could be merged across them.
+// What each instruction set's files give to ops.cpp: plain declarations, nothing that could be merged across them. The tables are
+// constants, not functions that fill one: no code for a wider instruction set may run before it was chosen.
 #pragma once
 
 #include "kernels/ops.hpp"
@@ -6,12 +7,12 @@
 namespace minfer::cpu {
 
 namespace baseline {
-void fill_ops(OpKernels* table) noexcept;
+extern const OpKernels kOps;
 void attend(const AttentionArgs& args, const AttentionUnit& unit, void* scratch) noexcept;
 }  // namespace baseline
 
 namespace avx2 {
-void fill_ops(OpKernels* table) noexcept;
+extern const OpKernels kOps;
 void attend(const AttentionArgs& args, const AttentionUnit& unit, void* scratch) noexcept;
 }  // namespace avx2
 

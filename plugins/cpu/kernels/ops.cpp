@@ -7,22 +7,11 @@
 namespace minfer::cpu {
 
 const OpKernels& op_kernels(Isa isa) noexcept {
-  static const OpKernels baseline_table = [] {
-    OpKernels table{};
-    baseline::fill_ops(&table);
-    return table;
-  }();
 #if defined(__x86_64__)
-  static const OpKernels avx2_table = [] {
-    OpKernels table{};
-    avx2::fill_ops(&table);
-    return table;
-  }();
-  if (isa != Isa::kBaseline) return avx2_table;
-#else
-  static_cast<void>(isa);
+  if (isa != Isa::kBaseline) return avx2::kOps;
 #endif
-  return baseline_table;
+  static_cast<void>(isa);
+  return baseline::kOps;
 }
 
 size_t attention_scratch_bytes(int32_t head_dim, int32_t n_rows, int32_t n_heads, int32_t max_position) noexcept {

@@ -71,18 +71,16 @@ void rope_interleaved(float* x, int64_t n_heads, int64_t head_dim, int64_t rope_
 
 }  // namespace
 
-void fill_ops(OpKernels* table) noexcept {
-  *table = OpKernels{.isa = "baseline",
-                     .rms_norm = rms_norm,
-                     .add = add,
-                     .mul = mul,
-                     .scale = scale,
-                     .exp = exp,
-                     .silu = silu,
-                     .silu_mul = silu_mul,
-                     .rope_split = rope_split,
-                     .rope_interleaved = rope_interleaved,
-                     .attend = attend};
-}
+constexpr OpKernels kOps = {.isa = "baseline",
+                            .rms_norm = rms_norm,
+                            .add = add,
+                            .mul = mul,
+                            .scale = scale,
+                            .exp = exp,
+                            .silu = silu,
+                            .silu_mul = silu_mul,
+                            .rope_split = rope_split,
+                            .rope_interleaved = rope_interleaved,
+                            .attend = attend};
 
 }  // namespace minfer::cpu::baseline
