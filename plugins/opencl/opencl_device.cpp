@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kv_rows.hpp"
 #include "planner.hpp"
 
 namespace minfer::opencl {
 namespace {
 
 constexpr uint32_t kLargestHead = 256;  // kv.cl: MAX_HEAD
-
-uint64_t head_row_bytes(const mi_kv_layout& layout) {
-  if (layout.format == MI_TYPE_F32) return uint64_t{4} * layout.head_dim;
-  if (layout.format == MI_TYPE_F16) return uint64_t{2} * layout.head_dim;
-  return layout.head_dim + layout.head_dim / 32 * 2;
-}
 
 void check_layout(const mi_kv_layout& layout) {
   if (!kv_layout_known(layout))
@@ -23,6 +18,12 @@ void check_layout(const mi_kv_layout& layout) {
 
 bool outside(const mi_kv_layout& layout, uint32_t block, uint32_t row, uint32_t n_rows) {
   return block >= layout.n_blocks || row > MI_KV_BLOCK_POSITIONS || n_rows > MI_KV_BLOCK_POSITIONS - row;
+}
+
+void check_ranges(const mi_kv_layout& layout, const mi_kv_rows* rows, uint32_t n_ranges) {
+  for (uint32_t i = 0; i < n_ranges; ++i)
+    if (outside(layout, rows[i].block, rows[i].first_row, rows[i].n_rows))
+      sdk::fail(MI_INVALID_ARGUMENT, "KV rows ", i, " do not lie in regions of ", layout.n_blocks, " blocks");
 }
 
 cl_mem mem_of(sdk::Buffer& buffer) { return static_cast<OpenclBuffer&>(buffer).mem(); }
@@ -77,7 +78,7 @@ std::unique_ptr<sdk::Buffer> OpenclDevice::alloc(uint64_t size_bytes) { return s
 
 sdk::KvBytes OpenclDevice::kv_region_bytes(const mi_kv_layout& layout) {
   check_layout(layout);
-  const uint64_t bytes = uint64_t{layout.n_blocks} * layout.n_head_kv * MI_KV_BLOCK_POSITIONS * head_row_bytes(layout);
+  const uint64_t bytes = uint64_t{layout.n_blocks} * MI_KV_BLOCK_POSITIONS * kv_row_bytes(layout);
   return {bytes, bytes};
 }
 
@@ -117,10 +118,9 @@ void OpenclDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const m
       sdk::fail(MI_INVALID_ARGUMENT, "weight ", rotation.freq_factors, " does not hold ", layout.head_dim / 2, " frequency factors");
     factors = weight->values.data();
   }
+  check_ranges(layout, rows, n_ranges);
   std::vector<cl_uint> cells;
   for (uint32_t i = 0; i < n_ranges; ++i) {
-    if (outside(layout, rows[i].block, rows[i].first_row, rows[i].n_rows))
-      sdk::fail(MI_INVALID_ARGUMENT, "KV rows ", i, " do not lie in regions of ", layout.n_blocks, " blocks");
     for (uint32_t row = 0; row < rows[i].n_rows; ++row) cells.push_back(rows[i].block * MI_KV_BLOCK_POSITIONS + rows[i].first_row + row);
   }
   std::vector<float> cos, sin;
@@ -145,6 +145,42 @@ void OpenclDevice::kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const m
     const cl_uint cell = cells[static_cast<size_t>(found[1])];
     sdk::fail(MI_INVALID_ARGUMENT, "block ", cell / MI_KV_BLOCK_POSITIONS, " row ", cell % MI_KV_BLOCK_POSITIONS, ": a turned key is ",
               found[0] == 1 ? "not finite" : "beyond what the KV format holds (use kv_format f32)");
+  }
+}
+
+// Whole blocks come to the host, where rows are picked out of them or put into them.
+void OpenclDevice::kv_export(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                             void* k_rows, void* v_rows) {
+  check_layout(layout);
+  check_ranges(layout, rows, n_ranges);
+  const uint64_t row_bytes = kv_row_bytes(layout), block_bytes = MI_KV_BLOCK_POSITIONS * row_bytes;
+  std::vector<std::byte> block(block_bytes);
+  for (const bool is_k : {true, false}) {
+    std::byte* out = static_cast<std::byte*>(is_k ? k_rows : v_rows);
+    for (uint32_t i = 0; i < n_ranges; ++i) {
+      context_.read(mem_of(is_k ? k : v), rows[i].block * block_bytes, block.data(), block_bytes);
+      for (uint32_t row = 0; row < rows[i].n_rows; ++row, out += row_bytes)
+        read_kv_row(layout, is_k, block.data(), rows[i].first_row + row, out);
+    }
+  }
+  sync();  // reports what failed before
+}
+
+void OpenclDevice::kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges,
+                             const void* k_rows, const void* v_rows) {
+  check_layout(layout);
+  check_ranges(layout, rows, n_ranges);
+  const uint64_t row_bytes = kv_row_bytes(layout), block_bytes = MI_KV_BLOCK_POSITIONS * row_bytes;
+  std::vector<std::byte> block(block_bytes);
+  for (const bool is_k : {true, false}) {
+    const cl_mem mem = mem_of(is_k ? k : v);
+    const std::byte* in = static_cast<const std::byte*>(is_k ? k_rows : v_rows);
+    for (uint32_t i = 0; i < n_ranges; ++i) {
+      context_.read(mem, rows[i].block * block_bytes, block.data(), block_bytes);
+      for (uint32_t row = 0; row < rows[i].n_rows; ++row, in += row_bytes)
+        write_kv_row(layout, is_k, block.data(), rows[i].first_row + row, in);
+      context_.write(mem, rows[i].block * block_bytes, block.data(), block_bytes);
+    }
   }
 }
 

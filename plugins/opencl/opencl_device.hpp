@@ -43,6 +43,10 @@ class OpenclDevice final : public sdk::Device {
   void kv_copy_rows(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_copy* copies, uint32_t n_copies) override;
   void kv_rotate(const mi_kv_layout& layout, sdk::Buffer& k, const mi_kv_rotation& rotation, sdk::Weights* weights, const mi_kv_rows* rows,
                  uint32_t n_ranges) override;
+  void kv_export(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges, void* k_rows,
+                 void* v_rows) override;
+  void kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffer& v, const mi_kv_rows* rows, uint32_t n_ranges, const void* k_rows,
+                 const void* v_rows) override;
   std::unique_ptr<sdk::Plan> create_plan(const sdk::GraphView& graph, sdk::Weights* weights) override;
   // Waits, and reports what a kernel found wrong.
   void sync() override { throw_failure(context_.finish()); }

@@ -75,3 +75,28 @@ TEST_CASE("opencl/kv: positions taken out of a sequence leave the cpu's logits i
       CHECK(same_bits(run(*model.session(256)), run(*alone.session(256))));
     }
 }
+
+TEST_CASE("opencl/kv: rows of the cpu go on on the device and come back as the same bytes in every format") {
+  for (const KvFormat format : kFormats) {
+    const ModelOnCpu alone(quantised_file(), {1, "auto", format});
+    const ModelOnBackends model(quantised_file(), {opencl(1), cpu()}, format);
+    const std::vector<int32_t> ids = tokens(alone, 75);
+    const auto from = alone.session(256), to = model.session(256, with_seqs(2));
+    run_tokens(*from, {ids.begin(), ids.begin() + 70}, 0);
+    run_tokens(*to, {ids.begin() + 40, ids.end()}, 0);  // sequence 0 has the first block
+    const auto rows_of = [](const Session& session, SeqId seq, uint32_t layer) {
+      std::vector<std::byte> bytes(session.kv_layer_bytes(70));
+      if (const Status done = session.export_kv(seq, layer, bytes); !done.ok()) FAIL(done.error().text);
+      return bytes;
+    };
+    const Status imported = to->import_kv(1, 70, [&](uint32_t layer, std::span<std::byte> bytes) -> Status {
+      const std::vector<std::byte> rows = rows_of(*from, 0, layer);
+      std::copy(rows.begin(), rows.end(), bytes.begin());
+      return {};
+    });
+    REQUIRE(imported.ok());
+    for (uint32_t layer = 0; layer < alone->info().n_layers; ++layer) CHECK(rows_of(*to, 1, layer) == rows_of(*from, 0, layer));
+    const std::vector<int32_t> tail(ids.begin() + 70, ids.end());
+    CHECK(same_bits(forward(*to, {{1, tail, 5}}), run_tokens(*from, tail, 5)));
+  }
+}

@@ -37,3 +37,10 @@ TEST_CASE("opencl/tiny: llama with interleaved rotation and frequency factors gi
   check_file("llama_MIXED.gguf", {2});
 }
 #endif
+
+#ifdef MINFER_TEST_QWEN3
+TEST_CASE("opencl/tiny: qwen3 with norms per head gives the cpu's logits") {
+  check_file("qwen3_F32.gguf", {1, 2});
+  check_file("qwen3_MIXED.gguf", {2});
+}
+#endif
