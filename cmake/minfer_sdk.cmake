@@ -44,3 +44,5 @@ install(DIRECTORY core/include/minfer/abi core/include/minfer/plugin DESTINATION
 install(FILES "${MINFER_ABI_HASH_DIR}/minfer/abi/abi_hash.h" DESTINATION include/minfer/abi)
 install(DIRECTORY configs/ DESTINATION share/minfer/configs)
 install(FILES LICENSE README.md DESTINATION share/doc/minfer)
+# Projects that build against the installation as they stand.
+install(DIRECTORY tests/out_of_tree/adder tests/out_of_tree/adder_c tests/out_of_tree/tulip DESTINATION share/minfer/examples)

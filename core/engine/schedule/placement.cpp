@@ -99,8 +99,10 @@ class Placer {
       auto mask = devices_[d]->supports(view);
       if (!mask.ok()) return mask.error().in(devices_[d]->info().name);
       for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-        auto [it, fresh] = supported_.try_emplace({d, key(graph, graph.nodes[n])}, true);
+        const Key k = key(graph, graph.nodes[n]);
+        auto [it, fresh] = supported_.try_emplace({d, k}, true);
         it->second = it->second && (*mask)[n];
+        if (const uint32_t matrix = matrix_of(graph, graph.nodes[n]); matrix != kNone) users_[matrix].insert(k);
       }
     }
     return {};
@@ -117,14 +119,17 @@ class Placer {
     if (auto known = settled_.find(k); known != settled_.end()) {
       chosen = known->second;
     } else {
+      const uint32_t matrix = matrix_of(graph, node);
       for (uint32_t d : order_from(wanted))
-        if (chosen == kNone && supported_[{d, k}]) chosen = d;
+        if (chosen == kNone && supported_[{d, k}] && supports_users(d, matrix)) chosen = d;
+      for (uint32_t d : order_from(wanted))
+        if (chosen == kNone && supported_[{d, k}]) chosen = d;  // put_weight refuses what is shared over devices
       if (chosen == kNone && touches_kv(node.op)) return no_device_for_kv(node.layer);
       if (chosen == kNone)
         return unsupported("{}: no listed backend supports {} with {}", layer_text(node.layer), op_info(node.op).name,
                            subject(graph, weight));
       if (chosen != wanted) {
-        const Fallback fallback{node.layer, node.op, dtype, wanted, chosen};
+        const Fallback fallback{node.layer, node.op, dtype, wanted, chosen, supported_[{wanted, k}]};
         if (wanted < strict_.size() && strict_[wanted]) return unsupported("{} (strict is set)", describe(fallback, devices_));
         placement_.fallbacks.push_back(fallback);
       }
@@ -142,6 +147,19 @@ class Placer {
     if (weight == kNone) return "values of type f32";
     const Value& value = graph.values[weight];
     return text("weight type {} (tensor '{}')", static_cast<uint32_t>(value.dtype), architecture_.weights()[value.index].name);
+  }
+
+  // Id of the matrix that a node uses, kNone where there is none.
+  uint32_t matrix_of(const Graph& graph, const Node& node) const {
+    const ValueId weight = main_weight(graph, node);
+    if (weight == kNone || architecture_.weights()[graph.values[weight].index].roles == kRoleVector) return kNone;
+    return graph.values[weight].index;
+  }
+  bool supports_users(uint32_t device, uint32_t matrix) const {
+    const auto users = users_.find(matrix);
+    return users == users_.end() || std::all_of(users->second.begin(), users->second.end(), [&](const Key& k) {
+             return supported_.at({device, k});
+           });
   }
 
   // A tied weight has two users; both must be on one device, since a matrix is imported once. Vectors are small: each device that
@@ -173,6 +191,7 @@ class Placer {
   const std::vector<bool>& strict_;
   Placement placement_;
   std::map<std::pair<uint32_t, Key>, bool> supported_;
+  std::map<uint32_t, std::set<Key>> users_;  // by weight id of a matrix: more than one where it is tied
   KvFormat kv_format_ = KvFormat::kF16;
   std::map<Key, uint32_t> settled_;
   std::map<uint32_t, uint32_t> weight_settled_;
@@ -202,8 +221,10 @@ Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device*
 
 std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name) {
   const std::string dtype = dtype_name.empty() ? std::to_string(static_cast<uint32_t>(fallback.dtype)) : std::string(dtype_name);
-  return text("{}: {} (weight type {}) is not supported on {}, runs on {}", layer_text(fallback.layer), op_info(fallback.op).name, dtype,
-              devices[fallback.from_device]->info().name, devices[fallback.to_device]->info().name);
+  const std::string what = text("{}: {} (weight type {})", layer_text(fallback.layer), op_info(fallback.op).name, dtype);
+  const std::string& to = devices[fallback.to_device]->info().name;
+  if (fallback.tied) return text("{} runs on {}, where the other use of its tensor is supported", what, to);
+  return text("{} is not supported on {}, runs on {}", what, devices[fallback.from_device]->info().name, to);
 }
 
 }  // namespace minfer

@@ -13,13 +13,14 @@
 
 namespace minfer {
 
-// A node that its layer's device cannot run and another one takes.
+// A node that its layer's device cannot run and another one takes; or that follows the other use of its tensor there.
 struct Fallback {
   uint32_t layer;
   Op op;
   DType dtype;  // of the node's weight, f32 where it has none
   uint32_t from_device;
   uint32_t to_device;
+  bool tied;  // from_device supports this node, not the one that shares its matrix
 };
 
 struct Placement {
@@ -45,7 +46,7 @@ using LayerCounts = std::vector<std::optional<uint32_t>>;
 
 // devices: best first, as the user listed them; blocks are handed out in that order. Embedding and output go with the first
 // device only when it holds all blocks, otherwise to the last one. An operation that its device does not support goes to the next listed
-// device that does, last to a host device. KV operations of a layer stay together.
+// device that does, last to a host device. KV operations of a layer stay together, and so do the uses of one matrix (a tied embedding).
 // Fails when no device supports a node; with strict[d], also when a node would leave device d.
 Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device* const> devices, const LayerCounts& layer_counts,
                               const std::vector<bool>& strict, const CParams& cparams);

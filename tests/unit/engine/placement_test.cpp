@@ -154,7 +154,7 @@ TEST_CASE("engine/placement: refuses what no device runs what strict forbids and
   tied.tied = true;
   Placing twice(tied);
   twice.add("gpu", false, [](const Graph&, const Node& n) { return n.op != Op::kGetRows || n.layer != kEmbeddingLayer; });
-  twice.add("cpu", true);
+  twice.add("cpu", true, [](const Graph&, const Node& n) { return n.op != Op::kMatMul; });
   auto both = twice.place();
   REQUIRE_FALSE(both.ok());
   CHECK_THAT(both.error().text, Catch::Contains("tensor 'token_embd' is used on cpu and on gpu; it can be placed on one device only"));
@@ -162,6 +162,34 @@ TEST_CASE("engine/placement: refuses what no device runs what strict forbids and
   one.add("gpu", false);
   one.add("cpu", true);
   CHECK(one.place({1, {}}).ok());  // both uses are outside the blocks
+}
+
+TEST_CASE("engine/placement: both uses of a tied matrix go to a device that supports both") {
+  ToyOptions tied;
+  tied.tied = true;
+  const auto no_embedding = [](const Graph&, const Node& n) { return n.op != Op::kGetRows || n.layer != kEmbeddingLayer; };
+  const auto no_output = [](const Graph&, const Node& n) { return n.op != Op::kMatMul || n.layer != kOutputLayer; };
+  for (const auto& lacks_one : {std::function<bool(const Graph&, const Node&)>(no_embedding), {no_output}}) {
+    Placing p(tied);
+    p.add("gpu", false, lacks_one);
+    p.add("cpu", true);
+    const auto placement = p.place();
+    REQUIRE(placement.ok());
+    CHECK(p.weight(*placement, "token_embd") == 1);
+    CHECK(p.weight(*placement, "output_norm") == 0);
+    const Graph graph = *build_graph(p.architecture, make_graph_params(2, 1, toy_cparams()));
+    const auto assigned = assign(graph, *placement);
+    for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+      const Node& node = graph.nodes[n];
+      const bool tied_use = node.layer == kEmbeddingLayer || (node.layer == kOutputLayer && node.op == Op::kMatMul);
+      CHECK(assigned[n] == (tied_use ? 1u : 0u));
+    }
+    REQUIRE(placement->fallbacks.size() == 2);
+    const Fallback& follows = placement->fallbacks[placement->fallbacks[0].tied ? 0 : 1];
+    CHECK(follows.tied);
+    CHECK_THAT(describe(follows, p.devices), Catch::Contains("runs on cpu, where the other use of its tensor is supported"));
+    CHECK_FALSE(p.place({}, {true, false}).ok());
+  }
 }
 
 // An architecture that puts KV operations where the model has no such KV.
