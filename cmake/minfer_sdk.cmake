@@ -41,8 +41,10 @@ install(FILES
   cmake/minfer_plugin.cmake cmake/minfer_plugin.map cmake/check_exports.cmake
   DESTINATION ${package_dir})
 install(DIRECTORY core/include/minfer/abi core/include/minfer/plugin DESTINATION include/minfer FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(FILES core/include/minfer/runtime.hpp core/include/minfer/error.hpp DESTINATION include/minfer)
 install(FILES "${MINFER_ABI_HASH_DIR}/minfer/abi/abi_hash.h" DESTINATION include/minfer/abi)
 install(DIRECTORY configs/ DESTINATION share/minfer/configs)
 install(FILES LICENSE README.md DESTINATION share/doc/minfer)
+install(FILES examples/embed.cpp DESTINATION share/minfer/examples)
 # Projects that build against the installation as they stand.
 install(DIRECTORY tests/out_of_tree/adder tests/out_of_tree/adder_c tests/out_of_tree/tulip DESTINATION share/minfer/examples)

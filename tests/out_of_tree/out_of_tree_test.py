@@ -88,7 +88,7 @@ def install(_):
     os.rename(first, PREFIX)
     for path in ("bin/minfer-run", "bin/minfer-plugins", "include/minfer/abi/plugin.h", "include/minfer/abi/abi_hash.h",
                  "include/minfer/plugin/backend.hpp", "lib/minfer/plugins/minfer-backend-cpu.so", "share/minfer/configs/default.yaml",
-                 "lib/cmake/minfer/minferConfig.cmake"):
+                 "lib/cmake/minfer/minferConfig.cmake", "include/minfer/runtime.hpp", "lib/libminfer.so"):
         assert os.path.isfile(os.path.join(PREFIX, path)), f"{path} is not installed"
     for folder, _, files in os.walk(PREFIX):
         for name in files:
@@ -163,7 +163,7 @@ def backend(folder):
     together, text = logits(folder, TINY, "--backend", f"{name},cpu", "--plugin-dir", plugins)
     same(alone, together)
     # Three steps of one layer, each with two sums and a product.
-    contains(text, f"backend: {name} (adds and multiplies)", f"{name} ran 9 operations", f"silu (weight type 0) is not supported on {name}")
+    contains(text, f"backend: {name} (adds and multiplies)", f"{name} ran 9 operations", f"silu (weight type F32) is not supported on {name}")
     together, text = logits(folder, TINY, "--backend", f"{name},cpu", "--plugin-dir", plugins, "--backend-option", f"{name}.multiply=false")
     same(alone, together)
     contains(text, f"backend: {name} (adds)\n", f"{name} ran 6 operations")
@@ -184,6 +184,20 @@ def architecture(folder):
     assert re.search(rf"^arch     tulip  0\.3\.0  ready\n {{9}}{re.escape(plugins)}/", listed, re.MULTILINE), listed
     options = ("--backend", "cpu", "--plugin-dir", plugins)
     same(logits(folder, TINY, *options)[0], logits(folder, tulip, *options)[0])
+
+
+def embedding(folder):
+    shutil.copy(os.path.join(PREFIX, "share", "minfer", "examples", "embed.cpp"), folder)
+    with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write("cmake_minimum_required(VERSION 3.22)\nproject(embed LANGUAGES CXX)\nfind_package(minfer REQUIRED)\n"
+                   "add_executable(embed embed.cpp)\ntarget_link_libraries(embed PRIVATE minfer::runtime)\n")
+    build = os.path.join(folder, "build")
+    build_project(folder, build)
+    contains(run(os.path.join(build, "embed"), TINY, "abc", cwd="/"), "two at once: the same text", "stopped: ")
+    exported = run("nm", "-DC", "--defined-only", os.path.join(PREFIX, "lib", "libminfer.so"))
+    names = re.findall(r"^[0-9a-f]+ [A-Z] (.*)$", exported, re.MULTILINE)
+    other = [name for name in names if not re.match(r"minfer::(runtime::|Error::|error_code_name)", name)]
+    assert names and not other, other
 
 
 def readme(folder):
@@ -209,7 +223,7 @@ def readme(folder):
             file.write(block)
     shutil.copy(TINY, os.path.join(folder, "model.gguf"))
     text = run("bash", "-e", "-c", commands[0], cwd=folder, HOME=folder)
-    contains(text, "backend: mine (adds, and nothing else)", "rms_norm (weight type 0) is not supported on mine, runs on cpu", "Stopped: -n reached")
+    contains(text, "backend: mine (adds, and nothing else)", "rms_norm (weight type F32) is not supported on mine, runs on cpu", "Stopped: -n reached")
     assert "add (weight" not in text, text
 
     run("bash", "-e", "-c", "\n".join(commands[0].replace("mine", "petal").splitlines()[:2]), cwd=folder, HOME=folder)
