@@ -17,6 +17,7 @@ using yaml::Reader;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxBatchRows = 65536;
 constexpr int64_t kMaxPenaltyWindow = 1 << 20;
+constexpr double kMaxBias = 100, kLeastPositive = 1e-6;
 
 bool is_scalar(const Node& node, std::string_view word) { return node.kind == Node::Kind::kScalar && node.text == word; }
 
@@ -105,17 +106,73 @@ Status read_generation(const Node& node, GenerationConfig& c) {
   return r.finish();
 }
 
+// A mapping {ID: BIAS}; an option writes a list of texts "ID:BIAS", with commas between several in one.
+Result<std::map<int32_t, float>> read_logit_bias(const Node& node) {
+  std::map<int32_t, float> biases;
+  const auto add = [&](const Node& place, std::string_view id, std::string_view bias) -> Status {
+    Node part = place;
+    part.kind = Node::Kind::kScalar;
+    part.quoted = false;
+    part.text = id;
+    const auto token = yaml::read_integer(part, {0, kMaxInt32});
+    if (!token.ok()) return place.error(text("{} is not a token id", yaml::quote(id)));
+    part.text = bias;
+    const auto value = yaml::read_number(part, {-kMaxBias, kMaxBias});
+    if (!value.ok()) return place.error(text("the bias of token {} must be a number from -100 to 100, found {}", id, yaml::quote(bias)));
+    if (!biases.emplace(static_cast<int32_t>(*token), static_cast<float>(*value)).second)
+      return place.error(text("token {} is given twice", *token));
+    return {};
+  };
+  if (node.kind == Node::Kind::kMapping) {
+    for (const Node& entry : node.children) {
+      if (entry.kind != Node::Kind::kScalar || entry.quoted) return entry.error("must be a number from -100 to 100");
+      MINFER_TRY(add(entry, entry.key, entry.text));
+    }
+    return biases;
+  }
+  if (node.kind != Node::Kind::kSequence) return node.error("must be a mapping {ID: BIAS}, for example {42: -100}");
+  for (const Node& item : node.children) {
+    MINFER_ASSIGN(const std::string list, yaml::read_string(item));
+    for (size_t begin = 0; begin <= list.size();) {
+      const size_t end = std::min(list.find(',', begin), list.size()), colon = list.find(':', begin);
+      if (colon >= end) return item.error(text("must be ID:BIAS, for example 42:-100, found {}", yaml::quote(list)));
+      MINFER_TRY(add(item, std::string_view(list).substr(begin, colon - begin), std::string_view(list).substr(colon + 1, end - colon - 1)));
+      begin = end + 1;
+    }
+  }
+  return biases;
+}
+
 Status read_sampling(const Node& node, SamplingConfig& c) {
   Reader r(node);
   c.seed = r.unsigned_integer("seed", c.seed);
   c.temperature = r.number("temperature", c.temperature, {.min = 0});
   c.top_k = r.integer("top_k", c.top_k, {0, kMaxInt32});
+  c.typical_p = r.number("typical_p", c.typical_p, {0, 1});
   c.top_p = r.number("top_p", c.top_p, {0, 1});
   c.min_p = r.number("min_p", c.min_p, {0, 1});
+  c.xtc_probability = r.number("xtc_probability", c.xtc_probability, {0, 1});
+  c.xtc_threshold = r.number("xtc_threshold", c.xtc_threshold, {0, 0.5});
+  c.top_n_sigma = r.number("top_n_sigma", c.top_n_sigma, {.min = 0});
+  if (const Node* bias = r.node("logit_bias")) {
+    auto biases = read_logit_bias(*bias);
+    r.check(biases.status());
+    if (biases.ok()) c.logit_bias = *std::move(biases);
+  }
   c.repeat_penalty = r.number("repeat_penalty", c.repeat_penalty, {.min = 0});
   c.frequency_penalty = r.number("frequency_penalty", c.frequency_penalty, {});
   c.presence_penalty = r.number("presence_penalty", c.presence_penalty, {});
-  c.repeat_last_n = r.integer("repeat_last_n", c.repeat_last_n, {0, kMaxPenaltyWindow});
+  c.repeat_last_n = r.integer("repeat_last_n", c.repeat_last_n, {-1, kMaxPenaltyWindow});
+  c.dry_multiplier = r.number("dry_multiplier", c.dry_multiplier, {.min = 0});
+  c.dry_base = r.number("dry_base", c.dry_base, {.min = 1});
+  c.dry_allowed_length = r.integer("dry_allowed_length", c.dry_allowed_length, {1, kMaxInt32});
+  c.dry_penalty_last_n = r.integer("dry_penalty_last_n", c.dry_penalty_last_n, {-1, kMaxPenaltyWindow});
+  c.dry_sequence_breakers = r.strings("dry_sequence_breakers", std::move(c.dry_sequence_breakers));
+  if (c.dry_sequence_breakers == std::vector<std::string>{"none"}) c.dry_sequence_breakers.clear();  // what an option can write
+  c.mirostat = r.integer("mirostat", c.mirostat, {0, 2});
+  c.mirostat_tau = r.number("mirostat_tau", c.mirostat_tau, {.min = kLeastPositive});
+  c.mirostat_eta = r.number("mirostat_eta", c.mirostat_eta, {.min = kLeastPositive});
+  c.mirostat_m = r.integer("mirostat_m", c.mirostat_m, {1, kMaxInt32});
   return r.finish();
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,14 +58,28 @@ struct GenerationConfig {
 
 struct SamplingConfig {
   uint64_t seed = 42;
-  float temperature = 0.8f;     // 0: greedy
-  uint32_t top_k = 40;          // 0: off
-  float top_p = 0.95f;          // 1: off
-  float min_p = 0.0f;           // 0: off
-  float repeat_penalty = 1.1f;  // 1: off
-  float frequency_penalty = 0.0f;
-  float presence_penalty = 0.0f;
-  uint32_t repeat_last_n = 64;  // tokens that the three penalties look back on
+  float temperature = 0.8f;      // 0: greedy
+  uint32_t top_k = 40;           // 0: off
+  float typical_p = 1.0f;        // 1: off
+  float top_p = 0.95f;           // 1: off
+  float min_p = 0.0f;            // 0: off
+  float xtc_probability = 0.0f;  // 0: off
+  float xtc_threshold = 0.5f;
+  float top_n_sigma = 0.0f;             // 0: off
+  std::map<int32_t, float> logit_bias;  // by token id
+  float repeat_penalty = 1.1f;          // 1: off
+  float frequency_penalty = 0.0f;       // 0: off
+  float presence_penalty = 0.0f;        // 0: off
+  int32_t repeat_last_n = 64;           // tokens that the three penalties look back on; -1: the whole context
+  float dry_multiplier = 0.0f;          // 0: off
+  float dry_base = 1.75f;
+  int32_t dry_allowed_length = 2;
+  int32_t dry_penalty_last_n = 64;  // -1: the whole context
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
+  uint32_t mirostat = 0;  // 0: off; 1, 2: the version
+  float mirostat_tau = 5.0f;
+  float mirostat_eta = 0.1f;
+  int32_t mirostat_m = 100;
   friend bool operator==(const SamplingConfig&, const SamplingConfig&) = default;
 };
 
@@ -104,7 +119,8 @@ struct Config {
 // The value is taken as it is, never parsed as YAML. Messages begin with `origin`. On failure `config` is unchanged.
 [[nodiscard]] Status apply_override(Config& config, std::string_view key, std::string_view value, std::string_view origin,
                                     const std::filesystem::path& base_dir);
-// The same for keys that hold a list: generation.stop, plugins.dirs, plugins.files, backends (names).
+// The same for keys that hold a list: generation.stop, sampling.logit_bias ("ID:BIAS", commas between several),
+// sampling.dry_sequence_breakers, plugins.dirs, plugins.files, backends (names).
 [[nodiscard]] Status apply_override_list(Config& config, std::string_view key, const std::vector<std::string>& values,
                                          std::string_view origin, const std::filesystem::path& base_dir);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/out_of_memory.hpp"
+#include "runtime/dry_breakers.hpp"
 #include "sample/stop_matcher.hpp"
 #include "text/utf8_stream.hpp"
 
@@ -113,7 +114,12 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
   if (prompt.size() > n_ctx) return invalid("the prompt has {} tokens, n_ctx is {}", prompt.size(), n_ctx);
   const uint32_t n_held = session.cursor(0);
   if (n_held >= prompt.size()) return invalid("the sequence holds {} tokens, the prompt has {}", n_held, prompt.size());
-  MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(options.sampling, static_cast<int32_t>(session.model().info().n_vocab)));
+  sample::SamplerParams sampling = options.sampling;
+  if (sampling.dry_multiplier > 0.0f) {
+    MINFER_ASSIGN(sampling.dry_breakers, dry_breakers(tokenizer, options.dry_sequence_breakers));
+  }
+  const auto n_vocab = static_cast<int32_t>(session.model().info().n_vocab);
+  MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(sampling, n_vocab, n_ctx));
   sampler.accept(prompt);
 
   GenerateResult result;

@@ -15,7 +15,8 @@ struct GenerateOptions {
   int32_t n_predict = 512;  // 0: prefill only; -1: until the context is full
   uint32_t n_batch = 512;   // rows of a prefill chunk
   std::vector<std::string> stop;
-  sample::SamplerParams sampling;
+  sample::SamplerParams sampling;                  // dry_breakers are made from the texts below
+  std::vector<std::string> dry_sequence_breakers;  // texts that no repeat reaches over
   // Where the context is full: the oldest half of what lies behind the first n_keep positions (the system prompt; BOS is always kept)
   // is dropped and generation goes on. Needs an n_predict that ends it: -1 is refused.
   bool context_shift = false;

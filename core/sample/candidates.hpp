@@ -13,4 +13,7 @@ struct Candidate {
 
 using Candidates = std::vector<Candidate>;
 
+// Descending logit, then ascending id.
+inline bool ranks_before(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
+
 }  // namespace minfer::sample

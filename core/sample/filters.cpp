@@ -75,14 +75,40 @@ class TopKSelection {
   std::vector<float>& values_;
 };
 
-// Descending logit, then ascending id.
-bool ranks_before(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
+using Ranked = FilterScratch::Ranked;
+
+bool takes_before(const Ranked& a, const Ranked& b) { return a.key != b.key ? a.key < b.key : a.id < b.id; }
+
+// Keeps the candidates, in order of rank, up to and with the first at which the sum of the weights exceeds `target`.
+// Sorts only as much of the list as the cut needs: 128 candidates, then twice as many, ...
+void keep_mass(double target, std::vector<Ranked>& ranked, Candidates& candidates) {
+  double cumulative = 0.0;
+  for (size_t done = 0, end = 0; done < ranked.size(); done = end) {
+    end = std::min(ranked.size(), std::max<size_t>(128, 2 * done));
+    const auto first = ranked.begin() + static_cast<ptrdiff_t>(done), last = ranked.begin() + static_cast<ptrdiff_t>(end);
+    if (last != ranked.end()) std::nth_element(first, last, ranked.end(), takes_before);
+    std::sort(first, last, takes_before);
+    for (size_t i = done; i < end; ++i) {
+      cumulative += ranked[i].weight;
+      if (cumulative <= target) continue;
+      const auto cut = ranked.begin() + static_cast<ptrdiff_t>(i) + 1;
+      std::sort(ranked.begin(), cut, [](const Ranked& a, const Ranked& b) { return a.id < b.id; });
+      auto kept = ranked.begin();
+      std::erase_if(candidates, [&](const Candidate& candidate) {
+        const bool keep = kept != cut && kept->id == candidate.id;
+        kept += keep;
+        return !keep;
+      });
+      return;
+    }
+  }
+}
 
 }  // namespace
 
 FilterScratch::FilterScratch(size_t n_vocab) {
   values.reserve(n_vocab);
-  sorted.reserve(n_vocab);
+  ranked.reserve(n_vocab);
 }
 
 float max_logit(const Candidates& candidates) {
@@ -112,34 +138,61 @@ Status gather_top_k(std::span<const float> logits, std::span<const Candidate> ed
   return {};
 }
 
+void typical_p(float p, Candidates& candidates, FilterScratch& scratch) {
+  if (p >= 1.0f || candidates.size() < 2) return;
+  const double max = max_logit(candidates);
+  double total = 0.0, weighted = 0.0;  // sums of w and of w * (logit - max)
+  scratch.ranked.clear();
+  for (const Candidate& candidate : candidates) {
+    const double relative = candidate.logit - max, weight = exp(relative);
+    scratch.ranked.push_back({relative, weight, candidate.id});
+    total += weight;
+    weighted += weight * relative;
+  }
+  // -ln p - H = (ln total - relative) - (ln total - weighted / total): the logarithm drops out.
+  const double mean = weighted / total;
+  for (Ranked& entry : scratch.ranked) entry.key = std::abs(mean - entry.key);
+  keep_mass(static_cast<double>(p) * total, scratch.ranked, candidates);
+}
+
 void top_p(float p, Candidates& candidates, FilterScratch& scratch) {
   if (p >= 1.0f || candidates.size() < 2) return;
   const double max = max_logit(candidates);
   double total = 0.0;
-  for (const Candidate& candidate : candidates) total += exp(candidate.logit - max);
-
-  // Sort only as much of the list as the cut needs: 128 candidates, then twice as many, ...
-  Candidates& sorted = scratch.sorted;
-  sorted.assign(candidates.begin(), candidates.end());
-  const double target = static_cast<double>(p) * total;
-  double cumulative = 0.0;
-  for (size_t done = 0, end = 0; done < sorted.size(); done = end) {
-    end = std::min(sorted.size(), std::max<size_t>(128, 2 * done));
-    const auto first = sorted.begin() + static_cast<ptrdiff_t>(done), last = sorted.begin() + static_cast<ptrdiff_t>(end);
-    if (last != sorted.end()) std::nth_element(first, last, sorted.end(), ranks_before);
-    std::sort(first, last, ranks_before);
-    for (size_t i = done; i < end; ++i) {
-      cumulative += exp(sorted[i].logit - max);
-      if (cumulative <= target) continue;
-      std::erase_if(candidates, [cut = sorted[i]](const Candidate& candidate) { return ranks_before(cut, candidate); });
-      return;
-    }
+  scratch.ranked.clear();
+  for (const Candidate& candidate : candidates) {
+    const double weight = exp(candidate.logit - max);
+    scratch.ranked.push_back({-static_cast<double>(candidate.logit), weight, candidate.id});
+    total += weight;
   }
+  keep_mass(static_cast<double>(p) * total, scratch.ranked, candidates);
 }
 
 void min_p(float p, Candidates& candidates) {
   if (p <= 0.0f) return;
   const double least = max_logit(candidates) + log(p);
+  std::erase_if(candidates, [least](const Candidate& candidate) { return candidate.logit < least; });
+}
+
+void xtc(float threshold, Candidates& candidates) {
+  const double max = max_logit(candidates);
+  double total = 0.0;
+  for (const Candidate& candidate : candidates) total += exp(candidate.logit - max);
+  const Candidate* least = nullptr;  // that reaches the threshold
+  for (const Candidate& candidate : candidates)
+    if (exp(candidate.logit - max) >= static_cast<double>(threshold) * total && (!least || ranks_before(*least, candidate)))
+      least = &candidate;
+  if (!least) return;
+  std::erase_if(candidates, [cut = *least](const Candidate& candidate) { return ranks_before(candidate, cut); });
+}
+
+void top_n_sigma(float n, Candidates& candidates) {
+  if (n <= 0.0f) return;
+  double sum = 0.0, squares = 0.0;
+  for (const Candidate& candidate : candidates) sum += candidate.logit;
+  const double size = static_cast<double>(candidates.size()), mean = sum / size;
+  for (const Candidate& candidate : candidates) squares += (candidate.logit - mean) * (candidate.logit - mean);
+  const double least = max_logit(candidates) - static_cast<double>(n) * std::sqrt(squares / size);
   std::erase_if(candidates, [least](const Candidate& candidate) { return candidate.logit < least; });
 }
 

@@ -20,6 +20,9 @@ class SplitMix64 {
   // Uniform in [0, 1): the top 24 bits of next(), exact in f32.
   float uniform() { return static_cast<float>(next() >> 40) * 0x1p-24f; }
 
+  // All there is to it: SplitMix64(state()) goes on with the same numbers.
+  uint64_t state() const { return state_; }
+
  private:
   uint64_t state_;
 };

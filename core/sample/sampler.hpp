@@ -1,5 +1,5 @@
-// Chooses the next token from a row of logits: penalties, then greedy or top-k, top-p, min-p, temperature.
-// Knows nothing of models, tokenizers or text.
+// Chooses the next token from a row of logits. The order of the chain: logit bias, penalties, DRY; then greedy, or top-k, typical,
+// top-p, min-p, XTC, top-n-sigma and a draw, by temperature or mirostat. Knows nothing of models, tokenizers or text.
 #pragma once
 
 #include <cstdint>
@@ -7,54 +7,56 @@
 
 #include "base/error.hpp"
 #include "sample/candidates.hpp"
+#include "sample/dry.hpp"
 #include "sample/filters.hpp"
-#include "sample/penalty_window.hpp"
+#include "sample/params.hpp"
 #include "sample/random.hpp"
+#include "sample/token_history.hpp"
 
 namespace minfer::sample {
 
-struct SamplerParams {
-  uint64_t seed = 42;
-  float temperature = 0.8f;        // >= 0; below 1e-6: the most probable token, no random number is drawn
-  int32_t top_k = 40;              // >= 0; 0: off
-  float top_p = 0.95f;             // 0 to 1; 1: off
-  float min_p = 0.0f;              // 0 to 1; 0: off
-  float repeat_penalty = 1.1f;     // >= 0; 1: off, and below 1 it has no effect
-  float frequency_penalty = 0.0f;  // finite; 0: off
-  float presence_penalty = 0.0f;   // finite; 0: off
-  int32_t repeat_last_n = 64;      // tokens that the penalties look back on, prompt included; 0: no penalties
+// Everything that changes from token to token: a sampler of the same parameters that is given it goes on with the same tokens.
+struct SamplerState {
+  uint64_t random = 0;
+  double mirostat_mu = 0.0;
+  std::vector<int32_t> history;  // oldest first
+  friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };
 
-inline constexpr int32_t kMaxRepeatLastN = 1 << 20;
-
-// Ok, or an error that names the parameter, its value and the values allowed.
-Status validate(const SamplerParams& params);
-
-// One sequence's sampler: its random numbers and its penalty window. Not thread-safe; one per sequence.
-// After create(), no call allocates unless it fails.
+// One sequence's sampler. Not thread-safe; one per sequence. After create(), sample and accept allocate nothing unless they fail.
 class Sampler {
  public:
-  // Validates the parameters.
-  static Result<Sampler> create(const SamplerParams& params, int32_t n_vocab);
+  // Validates the parameters. n_ctx is what a window of -1 stands for.
+  static Result<Sampler> create(const SamplerParams& params, int32_t n_vocab, uint32_t n_ctx);
 
   // Tells the sampler of a token that is now part of the sequence, from the prompt or generated: sample() does not do so.
-  void accept(int32_t token);
-  // The same for many, in order: the prompt, of which the last repeat_last_n tokens count.
+  void accept(int32_t token) { history_.push(token); }
+  // The same for many, in order: the prompt, of which the last ones count.
   void accept(std::span<const int32_t> tokens);
 
   // The next token for a row of n_vocab logits. The row is only read. Error: wrong length, NaN or +inf in the row, or
-  // nothing but -inf; the random numbers are where they were then.
+  // nothing but -inf; the state is what it was then.
   Result<int32_t> sample(std::span<const float> logits);
 
+  SamplerState state() const;
+  // Of a longer history only the last tokens count. Error: mu is no finite number; nothing has changed then.
+  Status restore(const SamplerState& state);
+
  private:
-  Sampler(const SamplerParams& params, int32_t n_vocab);
-  void apply_penalties(std::span<const float> logits);
+  Sampler(const SamplerParams& params, int32_t n_vocab, size_t n_penalties, size_t n_dry);
+  void collect_edits(std::span<const float> logits);
+  bool penalises() const;
+  float penalised(float logit, int32_t count) const;
+  void subtract(int32_t token, float penalty, std::span<const float> logits);
   int32_t draw();
 
   SamplerParams params_;
   size_t n_vocab_;
   SplitMix64 random_;
-  PenaltyWindow window_;
+  double mirostat_mu_;
+  size_t n_penalties_, n_kept_;  // the part of the history that the penalties see, and all of it
+  TokenHistory history_;
+  Dry dry_;
   Candidates edits_;       // ids whose logit differs from the row's, ascending
   Candidates candidates_;  // ascending ids
   std::vector<double> weights_;

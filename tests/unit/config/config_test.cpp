@@ -53,6 +53,20 @@ TEST_CASE("config: the defaults are those the manual names", "[config]") {
   CHECK(c.sampling.frequency_penalty == 0.0f);
   CHECK(c.sampling.presence_penalty == 0.0f);
   CHECK(c.sampling.repeat_last_n == 64);
+  CHECK(c.sampling.typical_p == 1.0f);
+  CHECK(c.sampling.xtc_probability == 0.0f);
+  CHECK(c.sampling.xtc_threshold == 0.5f);
+  CHECK(c.sampling.top_n_sigma == 0.0f);
+  CHECK(c.sampling.logit_bias.empty());
+  CHECK(c.sampling.dry_multiplier == 0.0f);
+  CHECK(c.sampling.dry_base == 1.75f);
+  CHECK(c.sampling.dry_allowed_length == 2);
+  CHECK(c.sampling.dry_penalty_last_n == 64);
+  CHECK(c.sampling.dry_sequence_breakers == std::vector<std::string>{"\n", ":", "\"", "*"});
+  CHECK(c.sampling.mirostat == 0);
+  CHECK(c.sampling.mirostat_tau == 5.0f);
+  CHECK(c.sampling.mirostat_eta == 0.1f);
+  CHECK(c.sampling.mirostat_m == 100);
   CHECK(c.prompt.chat_template == PromptTemplate::kAuto);
   CHECK_FALSE(c.prompt.system);
   CHECK_FALSE(c.plugins.allow_unsafe_paths);
@@ -69,7 +83,9 @@ backends:
 context: {n_ctx: 1000, kv_format: q8_0, n_batch: 64, shift: on}
 generation: {n_predict: -1, stop: ["\n\n", '###']}
 sampling: {seed: 7, temperature: 0, top_k: 0, top_p: 1, min_p: 0.5, repeat_penalty: 1,
-           frequency_penalty: -0.5, presence_penalty: 2, repeat_last_n: 0}
+           frequency_penalty: -0.5, presence_penalty: 2, repeat_last_n: -1, typical_p: 0.25, xtc_probability: 0.125, xtc_threshold: 0.375,
+           top_n_sigma: 1.5, logit_bias: {5: -100, 17: 2.5}, dry_multiplier: 0.75, dry_base: 3, dry_allowed_length: 4,
+           dry_penalty_last_n: 10, dry_sequence_breakers: ["; "], mirostat: 2, mirostat_tau: 6, mirostat_eta: 0.25, mirostat_m: 50}
 prompt: {template: off, system: "Be brief."}
 plugins: {dirs: [p, /abs/../q], files: [../x.so], allow_unsafe_paths: true}
 )");
@@ -94,7 +110,9 @@ plugins: {dirs: [p, /abs/../q], files: [../x.so], allow_unsafe_paths: true}
   CHECK(c.backends[3].options.children.empty());
   CHECK(c.context == ContextConfig{1000, KvFormatChoice::kQ8_0, 64, ContextShift::kOn});
   CHECK(c.generation == GenerationConfig{-1, {"\n\n", "###"}});
-  CHECK(c.sampling == SamplingConfig{7, 0.0f, 0, 1.0f, 0.5f, 1.0f, -0.5f, 2.0f, 0});
+  CHECK(c.sampling == SamplingConfig{7,    0.0f,  0,    0.25f, 1.0f,  0.5f, 0.125f, 0.375f, 1.5f,   {{5, -100.0f}, {17, 2.5f}},
+                                     1.0f, -0.5f, 2.0f, -1,    0.75f, 3.0f, 4,      10,     {"; "}, 2,
+                                     6.0f, 0.25f, 50});
   CHECK(c.prompt == PromptConfig{PromptTemplate::kOff, "Be brief."});
   CHECK(c.plugins == PluginConfig{{"/base/dir/p", "/q"}, {"/base/x.so"}, true});
 }
@@ -128,7 +146,19 @@ TEST_CASE("config: refuses values beyond each limit and takes the limits themsel
       {"sampling", "repeat_penalty", {"0", "1", "5"}, {"-0.01"}, "must be at least 0, found "},
       {"sampling", "frequency_penalty", {"-3e38", "3e38"}, {"4e38", "-4e38"}, ""},
       {"sampling", "presence_penalty", {"-3e38", "3e38"}, {"4e38", "-4e38"}, ""},
-      {"sampling", "repeat_last_n", {"0", "1048576"}, {"-1", "1048577"}, "must be between 0 and 1048576, found "},
+      {"sampling", "repeat_last_n", {"-1", "0", "1048576"}, {"-2", "1048577"}, "must be between -1 and 1048576, found "},
+      {"sampling", "typical_p", {"0", "1"}, {"-0.01", "1.01"}, "must be between 0 and 1, found "},
+      {"sampling", "xtc_probability", {"0", "1"}, {"-0.01", "1.01"}, "must be between 0 and 1, found "},
+      {"sampling", "xtc_threshold", {"0", "0.5"}, {"-0.01", "0.51"}, "must be between 0 and 0.5, found "},
+      {"sampling", "top_n_sigma", {"0", "3"}, {"-1"}, "must be at least 0, found "},
+      {"sampling", "dry_multiplier", {"0", "5"}, {"-0.1"}, "must be at least 0, found "},
+      {"sampling", "dry_base", {"1", "4"}, {"0.99"}, "must be at least 1, found "},
+      {"sampling", "dry_allowed_length", {"1", int32}, {"0", too_much}, "must be between 1 and 2147483647, found "},
+      {"sampling", "dry_penalty_last_n", {"-1", "0", "1048576"}, {"-2", "1048577"}, "must be between -1 and 1048576, found "},
+      {"sampling", "mirostat", {"0", "1", "2"}, {"-1", "3"}, "must be between 0 and 2, found "},
+      {"sampling", "mirostat_tau", {"0.1", "9"}, {"0", "-1"}, "must be at least 1e-06, found "},
+      {"sampling", "mirostat_eta", {"0.1", "9"}, {"0", "-1"}, "must be at least 1e-06, found "},
+      {"sampling", "mirostat_m", {"1", int32}, {"0", too_much}, "must be between 1 and 2147483647, found "},
       {"sampling", "temperature", {}, {".inf", ".nan", "\"0.8\"", "warm"}, "must be a number, found "},
       {"sampling", "top_k", {}, {"0x10", "4e1", "1.5", "\"40\""}, "must be a whole number, found "},
       {"context", "n_batch", {}, {"0512"}, "a number may not begin with 0, found "},
@@ -152,11 +182,47 @@ TEST_CASE("config: refuses values beyond each limit and takes the limits themsel
   }
 }
 
+TEST_CASE("config: a logit bias is a mapping in a file and a list in an option", "[config]") {
+  using Biases = std::map<int32_t, float>;
+  CHECK(accepted("sampling: {logit_bias: {65: -100, 66: 5}}").sampling.logit_bias == Biases{{65, -100.0f}, {66, 5.0f}});
+  CHECK(accepted("sampling: {logit_bias: {}}").sampling.logit_bias.empty());
+  CHECK(refusal("sampling: {logit_bias: {65: x}}") ==
+        "c.yaml:1:29: sampling.logit_bias.65: the bias of token 65 must be a number from -100 to 100, found 'x'");
+  CHECK_THAT(refusal("sampling: {logit_bias: {65: 100.5}}"), Catch::Contains("must be a number from -100 to 100, found '100.5'"));
+  CHECK_THAT(refusal("sampling: {logit_bias: {65: '5'}}"), Catch::Contains("must be a number from -100 to 100"));
+  CHECK_THAT(refusal("sampling: {logit_bias: {A: 5}}"), Catch::Contains("'A' is not a token id"));
+  CHECK_THAT(refusal("sampling: {logit_bias: {-1: 5}}"), Catch::Contains("'-1' is not a token id"));
+  CHECK_THAT(refusal("sampling: {logit_bias: 5}"), Catch::Contains("must be a mapping {ID: BIAS}"));
+
+  Config c;
+  const auto set = [&](const std::vector<std::string>& values) {
+    const Status status = apply_override_list(c, "sampling.logit_bias", values, "--logit-bias", "/cwd");
+    return status.ok() ? std::string() : status.error().text;
+  };
+  CHECK(set({"65:-100,66:5", "7:0.5"}) == "");
+  CHECK(c.sampling.logit_bias == Biases{{7, 0.5f}, {65, -100.0f}, {66, 5.0f}});
+  CHECK(set({"65"}) == "--logit-bias: sampling.logit_bias[0]: must be ID:BIAS, for example 42:-100, found '65'");
+  CHECK_THAT(set({"65:1,"}), Catch::Contains("must be ID:BIAS"));
+  CHECK_THAT(set({"65:x"}), Catch::Contains("found 'x'"));
+  CHECK_THAT(set({"x:1"}), Catch::Contains("'x' is not a token id"));
+  CHECK_THAT(set({"1:1", "1:2"}), Catch::Contains("[1]: token 1 is given twice"));
+  CHECK(c.sampling.logit_bias.size() == 3);
+}
+
+TEST_CASE("config: the sequence breakers of DRY can be replaced and left out", "[config]") {
+  Config c = accepted("sampling: {dry_sequence_breakers: []}");
+  CHECK(c.sampling.dry_sequence_breakers.empty());
+  CHECK(apply_override_list(c, "sampling.dry_sequence_breakers", {"a", "none"}, "--dry-sequence-breaker", "/cwd").ok());
+  CHECK(c.sampling.dry_sequence_breakers == std::vector<std::string>{"a", "none"});
+  CHECK(apply_override_list(c, "sampling.dry_sequence_breakers", {"none"}, "--dry-sequence-breaker", "/cwd").ok());
+  CHECK(c.sampling.dry_sequence_breakers.empty());
+}
+
 TEST_CASE("config: refuses unknown and misplaced keys with the nearest name", "[config]") {
   CHECK(refusal("sampling:\n  temprature: 0\n") == "c.yaml:2:3: sampling.temprature: unknown key; did you mean 'temperature'?");
   CHECK(refusal("Model: x\n") == "c.yaml:1:1: Model: unknown key; did you mean 'model'?");
   CHECK(refusal("sampling: {n_ctx: 256}").find("c.yaml:1:12: sampling.n_ctx: unknown key; the keys here are: seed, temperature,") == 0);
-  CHECK(refusal("sampling: {typical: 1}").find("unknown key") != std::string::npos);  // a sampler that does not exist yet
+  CHECK(refusal("sampling: {adaptive: 1}").find("unknown key") != std::string::npos);  // a sampler that does not exist yet
   CHECK(refusal("context: {n_ctx: 1}\ncontext: {n_ctx: 2}\n") == "c.yaml:2:1: context: is given twice, first in line 1");
   CHECK(refusal("prompt: {sytem: x}") == "c.yaml:1:10: prompt.sytem: unknown key; did you mean 'system'?");
   CHECK(refusal("plugins: {dir: []}") == "c.yaml:1:11: plugins.dir: unknown key; did you mean 'dirs'?");

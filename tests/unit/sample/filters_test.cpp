@@ -155,3 +155,52 @@ TEST_CASE("sample/filters: min-p keeps what is at least p times as probable as t
   CHECK(kept_by_min_p(1.0f, candidates) == Ids{1});
   CHECK(kept_by_min_p(1.0f, {{0, 2.0f}, {1, 1.0f}, {2, 2.0f}}) == Ids{0, 2});
 }
+
+// Proportions 1:4:3:2: surprises 2.303, 0.916, 1.204, 1.609, entropy 1.280; so 2, 3, 1, 0 by distance: 0.3, 0.5, 0.9, 1.
+TEST_CASE("sample/filters: typical keeps the candidates whose surprise is nearest to the entropy", "[sample]") {
+  const auto kept = [](float p, Candidates candidates) {
+    FilterScratch scratch(candidates.size());
+    typical_p(p, candidates, scratch);
+    return ids(candidates);
+  };
+  const Candidates candidates = in_proportion({1, 4, 3, 2});
+  CHECK(kept(0.0f, candidates) == Ids{2});
+  CHECK(kept(0.29f, candidates) == Ids{2});
+  CHECK(kept(0.31f, candidates) == Ids{2, 3});
+  CHECK(kept(0.49f, candidates) == Ids{2, 3});
+  CHECK(kept(0.51f, candidates) == Ids{1, 2, 3});
+  CHECK(kept(0.91f, candidates) == Ids{0, 1, 2, 3});
+  CHECK(kept(1.0f, candidates) == Ids{0, 1, 2, 3});
+  CHECK(kept(0.3f, {{3, 2.0f}, {5, 2.0f}, {9, 2.0f}}) == Ids{3});  // all alike: by id
+}
+
+TEST_CASE("sample/filters: xtc leaves the least likely of those that reach the threshold", "[sample]") {
+  const auto kept = [](float threshold, Candidates candidates) {
+    xtc(threshold, candidates);
+    return ids(candidates);
+  };
+  const Candidates candidates = in_proportion({1, 4, 3, 2});  // 0.1, 0.4, 0.3, 0.2
+  CHECK(kept(0.41f, candidates) == Ids{0, 1, 2, 3});          // none reaches it
+  CHECK(kept(0.35f, candidates) == Ids{0, 1, 2, 3});          // one does
+  CHECK(kept(0.25f, candidates) == Ids{0, 2, 3});
+  CHECK(kept(0.15f, candidates) == Ids{0, 3});
+  CHECK(kept(0.0f, candidates) == Ids{0});
+  CHECK(kept(0.3f, in_proportion({2, 2, 1})) == Ids{1, 2});  // equals: the highest id stays
+}
+
+// 0, 2, 4, 6: mean 3, standard deviation sqrt(5) = 2.236.
+TEST_CASE("sample/filters: top-n-sigma keeps what lies within n standard deviations of the best", "[sample]") {
+  const auto kept = [](float n, Candidates candidates) {
+    top_n_sigma(n, candidates);
+    return ids(candidates);
+  };
+  const Candidates candidates = {{0, 0.0f}, {1, 6.0f}, {2, 2.0f}, {3, 4.0f}};
+  CHECK(kept(0.0f, candidates) == Ids{0, 1, 2, 3});
+  CHECK(kept(0.8f, candidates) == Ids{1});
+  CHECK(kept(0.9f, candidates) == Ids{1, 3});
+  CHECK(kept(1.78f, candidates) == Ids{1, 3});
+  CHECK(kept(1.8f, candidates) == Ids{1, 2, 3});
+  CHECK(kept(2.7f, candidates) == Ids{0, 1, 2, 3});
+  CHECK(kept(0.1f, {{0, 1.0f}, {1, 1.0f}}) == Ids{0, 1});
+  CHECK(kept(0.1f, {{4, -3.0f}}) == Ids{4});
+}

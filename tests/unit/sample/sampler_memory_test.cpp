@@ -34,7 +34,15 @@ TEST_CASE("sample/sampler: sampling allocates nothing after construction", "[sam
     params.top_k = top_k;
     params.min_p = 0.01f;
     params.frequency_penalty = 0.5f;
-    auto sampler = Sampler::create(params, 5000);
+    params.logit_bias = {{4999, 2.0f}, {17, -3.0f}};
+    params.dry_multiplier = 0.5f;
+    params.dry_allowed_length = 1;
+    params.typical_p = 0.9f;
+    params.xtc_probability = 0.5f;
+    params.xtc_threshold = 0.01f;
+    params.top_n_sigma = 3.0f;
+    if (top_k == 0) params.mirostat = Mirostat::kV1;
+    auto sampler = Sampler::create(params, 5000, 64);
     REQUIRE(sampler.ok());
     const int before = n_allocations;
     int32_t n_ok = 0;

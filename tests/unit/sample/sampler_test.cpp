@@ -19,7 +19,7 @@ SamplerParams greedy_params() {
 }
 
 Sampler make(const SamplerParams& params, int32_t n_vocab = 3) {
-  auto sampler = Sampler::create(params, n_vocab);
+  auto sampler = Sampler::create(params, n_vocab, 256);
   REQUIRE(sampler.ok());
   return std::move(sampler).value();
 }
@@ -39,7 +39,7 @@ std::string generate(const SamplerParams& params, const std::vector<float>& logi
 }
 
 std::string refusal(const SamplerParams& params) {
-  const auto sampler = Sampler::create(params, 3);
+  const auto sampler = Sampler::create(params, 3, 256);
   REQUIRE_FALSE(sampler.ok());
   CHECK(sampler.error().code == ErrorCode::kInvalidArgument);
   CHECK(validate(params).error().text == sampler.error().text);
@@ -142,6 +142,10 @@ TEST_CASE("sample/sampler: the penalty window counts the end of the prompt", "[s
   CHECK(generate(params, logits, prompt, 3) == "ABA");
   params.repeat_last_n = 256;
   CHECK(generate(params, logits, prompt, 3) == "BAA");
+  params.repeat_last_n = -1;  // the whole context: 256
+  CHECK(generate(params, logits, prompt, 3) == "BAA");
+  CHECK(generate(params, logits, "A" + std::string(255, 'X'), 1) == "B");
+  CHECK(generate(params, logits, "A" + std::string(256, 'X'), 1) == "A");
   params.repeat_last_n = 0;
   CHECK(generate(params, logits, prompt, 3) == "AAA");
 }
@@ -195,24 +199,6 @@ TEST_CASE("sample/sampler: the logits given are left as they are", "[sample]") {
   CHECK(logits == copy);
 }
 
-// Shares 8:4:2:1:1 of 16,000 draws. Chi-square with 4 degrees of freedom: 18.47 is passed by chance once in 1,000 seeds.
-TEST_CASE("sample/sampler: draws follow the probabilities at the temperature", "[sample]") {
-  SamplerParams params = greedy_params();
-  params.temperature = 2.0f;
-  params.top_k = 0;
-  params.top_p = 1.0f;
-  const double log2 = 0.6931471805599453;
-  std::vector<float> logits;
-  for (int power : {3, 2, 1, 0, 0}) logits.push_back(static_cast<float>(2.0 * power * log2));
-  Sampler sampler = make(params, 5);
-  std::vector<int> counts(5);
-  for (int i = 0; i < 16000; ++i) ++counts[static_cast<size_t>(*sampler.sample(logits))];
-  double chi_square = 0.0;
-  const double expected[] = {8000, 4000, 2000, 1000, 1000};
-  for (size_t i = 0; i < 5; ++i) chi_square += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
-  CHECK(chi_square < 18.47);
-}
-
 TEST_CASE("sample/sampler: a parameter out of range is refused with its name and value and range", "[sample]") {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const auto with = [](auto member, auto value) {
@@ -229,9 +215,90 @@ TEST_CASE("sample/sampler: a parameter out of range is refused with its name and
   CHECK(refusal(with(&SamplerParams::repeat_penalty, -1.0f)) == "repeat_penalty is -1: it must be a number of at least 0");
   CHECK(refusal(with(&SamplerParams::frequency_penalty, nan)) == "frequency_penalty is nan: it must be a finite number");
   CHECK(refusal(with(&SamplerParams::presence_penalty, inf)) == "presence_penalty is inf: it must be a finite number");
-  CHECK(refusal(with(&SamplerParams::repeat_last_n, -1)) ==
-        "repeat_last_n is -1: it must be from 0 (no penalties) to 1048576; n_ctx covers the whole context");
+  CHECK(refusal(with(&SamplerParams::repeat_last_n, -2)) == "repeat_last_n is -2: it must be from -1 (the whole context) to 1048576");
+  CHECK(refusal(with(&SamplerParams::dry_multiplier, -1.0f)) == "dry_multiplier is -1: it must be a number of at least 0");
+  CHECK(refusal(with(&SamplerParams::dry_base, 0.99f)) == "dry_base is 0.99: it must be a number of at least 1");
+  CHECK(refusal(with(&SamplerParams::dry_allowed_length, 0)) == "dry_allowed_length is 0: it must be at least 1");
+  CHECK(refusal(with(&SamplerParams::dry_penalty_last_n, 1048577)) ==
+        "dry_penalty_last_n is 1048577: it must be from -1 (the whole context) to 1048576");
+  CHECK(refusal(with(&SamplerParams::dry_breakers, std::vector<std::vector<int32_t>>{{1}, {}})) == "dry_breakers holds an empty sequence");
+  SamplerParams blind;
+  blind.dry_penalty_last_n = 0;
+  CHECK(validate(blind).ok());
+  blind.dry_multiplier = 0.5f;
+  CHECK_THAT(refusal(blind), Catch::StartsWith("dry_penalty_last_n is 0, where DRY sees nothing"));
+  CHECK(refusal(with(&SamplerParams::typical_p, 1.01f)) == "typical_p is 1.01: it must be from 0 to 1");
+  CHECK(refusal(with(&SamplerParams::xtc_probability, -0.1f)) == "xtc_probability is -0.1: it must be from 0 to 1");
+  CHECK(refusal(with(&SamplerParams::xtc_threshold, 0.51f)) == "xtc_threshold is 0.51: it must be from 0 to 0.5");
+  CHECK(refusal(with(&SamplerParams::top_n_sigma, nan)) == "top_n_sigma is nan: it must be a number of at least 0");
+  CHECK(refusal(with(&SamplerParams::mirostat_tau, 0.0f)) == "mirostat_tau is 0: it must be a number above 0");
+  CHECK(refusal(with(&SamplerParams::mirostat_eta, -1.0f)) == "mirostat_eta is -1: it must be a number above 0");
+  CHECK(refusal(with(&SamplerParams::mirostat_m, 0)) == "mirostat_m is 0: it must be at least 1");
+  const auto bias = [](std::vector<LogitBias> entries) {
+    SamplerParams params;
+    params.logit_bias = std::move(entries);
+    return params;
+  };
+  CHECK(refusal(bias({{1, 100.5f}})) == "logit_bias of token 1 is 100.5: it must be from -100 to 100");
+  CHECK(refusal(bias({{1, nan}})) == "logit_bias of token 1 is nan: it must be from -100 to 100");
+  CHECK(Sampler::create(bias({{3, 1.0f}}), 3, 256).error().text == "logit_bias: token 3 is not in the vocabulary of 3 tokens");
+  CHECK_FALSE(Sampler::create(bias({{-1, 1.0f}}), 3, 256).ok());
+  CHECK(Sampler::create(bias({{2, 1.0f}, {1, 1.0f}, {2, 3.0f}}), 3, 256).error().text == "logit_bias: token 2 is given twice");
   CHECK(validate(SamplerParams{}).ok());
+}
+
+TEST_CASE("sample/sampler: a bias is added before everything else and at temperature 0 too", "[sample]") {
+  SamplerParams params = greedy_params();
+  const std::vector<float> logits = {2.0f, 1.625f, -16};
+  for (const LogitBias bias : {LogitBias{kA, -100}, LogitBias{kB, 5}}) {
+    params.logit_bias = {bias};
+    CHECK(generate(params, logits, "X", 4) == "BBBB");
+  }
+  // A 2 + 2 = 4, divided by 2: 2. Divided first it would be 3.
+  params.logit_bias = {{kA, 2.0f}};
+  params.repeat_penalty = 2.0f;
+  CHECK(generate(params, {2.0f, 2.5f, -16}, "A", 1) == "B");
+  CHECK(generate(params, {2.0f, 1.9f, -16}, "A", 1) == "A");
+  // A masked token stays masked.
+  params.logit_bias = {{kX, 100.0f}};
+  CHECK(generate(params, {2.0f, 1.9f, -std::numeric_limits<float>::infinity()}, "B", 1) == "A");
+}
+
+// A, B, A: A is followed by B. A repeat of 1 at allowed length 1 costs 4 * 2^0.
+TEST_CASE("sample/sampler: DRY acts behind the penalties and at temperature 0 too", "[sample]") {
+  SamplerParams params = greedy_params();
+  params.dry_multiplier = 4.0f;
+  params.dry_base = 2.0f;
+  params.dry_allowed_length = 1;
+  CHECK(generate(params, {2.0f, 5.9f, -16}, "ABA", 1) == "A");
+  CHECK(generate(params, {2.0f, 6.1f, -16}, "ABA", 1) == "B");
+  params.repeat_penalty = 2.0f;  // A 2 / 2 = 1; B 9.8 / 2 - 4 = 0.9
+  CHECK(generate(params, {2.0f, 9.8f, -16}, "ABA", 1) == "A");
+  CHECK(generate(params, {2.0f, 10.2f, -16}, "ABA", 1) == "B");
+}
+
+// One number per token from XTC where two candidates are left, none where one is, and one from the draw. Seed 42 gives
+// 0.742, 0.160, 0.279, 0.344, 0.038.
+TEST_CASE("sample/sampler: XTC draws one number before the draw and only where there is a choice", "[sample]") {
+  SamplerParams params = greedy_params();
+  params.temperature = 1.0f;
+  params.xtc_probability = 0.5f;
+  params.xtc_threshold = 0.25f;
+  // 0.742: not applied; 0.160 chooses A of two halves. 0.279: applied, A goes, 0.344 draws B. 0.038: applied.
+  CHECK(generate(params, {2, 2, -16}, "X", 3) == "ABB");
+  Sampler sampler = make(params);
+  REQUIRE(sampler.sample(std::vector<float>{9, -40, -40}).ok());  // top-p leaves one: 0.742 is the draw's
+  CHECK(*sampler.sample(std::vector<float>{2, 2, -16}) == kB);    // 0.160: applied
+}
+
+TEST_CASE("sample/sampler: mirostat at temperature 0 is greedy and leaves the state alone", "[sample]") {
+  SamplerParams params = greedy_params();
+  params.mirostat = Mirostat::kV2;
+  Sampler sampler = make(params);
+  const SamplerState before = sampler.state();
+  CHECK(*sampler.sample(std::vector<float>{1, 3, 2}) == kB);
+  CHECK(sampler.state() == before);
+  CHECK(before.mirostat_mu == 10.0);
 }
 
 TEST_CASE("sample/sampler: a row of the wrong length is an error", "[sample]") {
@@ -239,5 +306,5 @@ TEST_CASE("sample/sampler: a row of the wrong length is an error", "[sample]") {
   const auto id = sampler.sample(std::vector<float>(4));
   REQUIRE_FALSE(id.ok());
   CHECK(id.error().text == "a row of 4 logits was given to a sampler for 3 tokens");
-  CHECK_FALSE(Sampler::create(SamplerParams{}, 0).ok());
+  CHECK_FALSE(Sampler::create(SamplerParams{}, 0, 256).ok());
 }
