@@ -31,14 +31,35 @@ TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names th
   refuses(minfer_run({"--temp"}), 2, "temp");
   refuses(minfer_run({"hello"}), 2, "no model");
   refuses(minfer_run({"-m", "a", "-m", "b", "x"}), 2, "model");
-  const std::vector<std::pair<std::string, std::string>> bad = {{"--temp", "warm"},     {"--temp", "-1"},
-                                                                {"--top-p", "1.5"},     {"-n", "-2"},
-                                                                {"--seed", "-1"},       {"--n-ctx", "0"},
-                                                                {"--n-batch", "0"},     {"--kv-format", "int3"},
-                                                                {"--top-k", "1.5"},     {"-t", "many"},
-                                                                {"-t", "-5"},           {"--backend", ""},
-                                                                {"--min-p", "nan"},     {"--backend-option", "x"},
-                                                                {"--gpu-layers", "-3"}, {"--repeat-last-n", "-1"}};
+  const std::vector<std::pair<std::string, std::string>> bad = {{"--temp", "warm"},
+                                                                {"--temp", "-1"},
+                                                                {"--top-p", "1.5"},
+                                                                {"-n", "-2"},
+                                                                {"--seed", "-1"},
+                                                                {"--n-ctx", "0"},
+                                                                {"--n-batch", "0"},
+                                                                {"--kv-format", "int3"},
+                                                                {"--top-k", "1.5"},
+                                                                {"-t", "many"},
+                                                                {"-t", "-5"},
+                                                                {"--backend", ""},
+                                                                {"--min-p", "nan"},
+                                                                {"--backend-option", "x"},
+                                                                {"--gpu-layers", "-3"},
+                                                                {"--repeat-last-n", "-2"},
+                                                                {"--typical", "1.5"},
+                                                                {"--top-n-sigma", "-1"},
+                                                                {"--xtc-probability", "2"},
+                                                                {"--xtc-threshold", "0.6"},
+                                                                {"--mirostat", "3"},
+                                                                {"--mirostat-tau", "0"},
+                                                                {"--mirostat-eta", "-1"},
+                                                                {"--mirostat-m", "0"},
+                                                                {"--dry-multiplier", "-1"},
+                                                                {"--dry-base", "0.5"},
+                                                                {"--dry-allowed-length", "0"},
+                                                                {"--dry-penalty-last-n", "-2"},
+                                                                {"--logit-bias", "65"}};
   for (const auto& [option, value] : bad) {
     INFO(option << " " << value);
     refuses(minfer_run({"-m", "a", option, value, "x"}), 2, value);
@@ -76,6 +97,29 @@ TEST_CASE("minfer-run: help is on standard output and names every option's key")
   for (const char* part :
        {"-m, --model", "[sampling.temperature]", "[context.n_ctx]", "[generation.stop]", "--dump-graph-json", "MINFER_TIMING"})
     CHECK_THAT(result.out, Contains(part));
+  for (const char* key : {"logit_bias",
+                          "repeat_penalty",
+                          "frequency_penalty",
+                          "presence_penalty",
+                          "repeat_last_n",
+                          "dry_multiplier",
+                          "dry_base",
+                          "dry_allowed_length",
+                          "dry_penalty_last_n",
+                          "dry_sequence_breakers",
+                          "top_k",
+                          "typical_p",
+                          "top_p",
+                          "min_p",
+                          "xtc_probability",
+                          "xtc_threshold",
+                          "top_n_sigma",
+                          "temperature",
+                          "mirostat",
+                          "mirostat_tau",
+                          "mirostat_eta",
+                          "mirostat_m"})
+    CHECK_THAT(result.out, Contains("[sampling." + std::string(key) + "]"));
   CHECK(minfer_run({"-h"}).out == result.out);
   const auto version = minfer_run({"-V"});
   CHECK(version.exit_code == 0);

@@ -107,7 +107,77 @@ TEST_CASE("minfer-run: penalties count the prompt and look back as far as they a
   };
   CHECK(with_window({}) == "ABA");
   CHECK(with_window({"--repeat-last-n", "256"}) == "BAA");
+  CHECK(with_window({"--repeat-last-n", "-1"}) == "BAA");
   CHECK(with_window({"--repeat-last-n", "0"}) == "AAA");
+}
+
+TEST_CASE("minfer-run: a logit bias counts at temperature 0 and ids outside the vocabulary are refused") {
+  const MarkovRun markov(MarkovModel::always({{'A', 2.0f}, {'B', 1.625f}}));
+  CHECK(markov.greedy({"--logit-bias", "65:-100", "-n", "4", "X"}) == "BBBB");
+  CHECK(markov.greedy({"--logit-bias", "66:5", "-n", "4", "X"}) == "BBBB");
+  CHECK(markov.greedy({"--logit-bias", "65:-100,66:-100", "--logit-bias", "67:50", "-n", "4", "X"}) == "CCCC");
+  write_file(markov.folder() / "run.yaml", "model: markov.gguf\nsampling: {temperature: 0, repeat_penalty: 1, logit_bias: {65: -100}}\n");
+  CHECK(minfer_run({"-q", "--config", (markov.folder() / "run.yaml").string(), "-n", "4", "X"}).out == "BBBB");
+  const auto outside = markov.run({"-q", "--logit-bias", "99999:1", "X"});
+  CHECK(outside.exit_code == 1);
+  CHECK(outside.out.empty());
+  CHECK(outside.err == "error: logit_bias: token 99999 is not in the vocabulary of 264 tokens\n");
+}
+
+// The model says A after everything. Behind "AB" it said A: a repeat of "AB" with breakers left out costs 8 and C follows.
+TEST_CASE("minfer-run: DRY weakens a repeat unless a breaker stands in it") {
+  const MarkovRun markov(MarkovModel::always({{'A', 4.0f}, {'C', 0.0f}}));
+  const auto text = [&](const std::vector<std::string>& more, const std::string& prompt) {
+    std::vector<std::string> arguments = {"--dry-multiplier", "8", "-n", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.push_back(prompt);
+    return markov.greedy(arguments);
+  };
+  CHECK(markov.greedy({"-n", "1", "XYAXY"}) == "A");  // off by default
+  CHECK(text({}, "XYAXY") == "C");
+  CHECK(text({"--dry-allowed-length", "3"}, "XYAXY") == "A");
+  CHECK(text({"--dry-penalty-last-n", "4"}, "XYAXY") == "A");
+  CHECK(text({"--dry-penalty-last-n", "-1"}, "XYA" + std::string(70, 'Z') + "XY") == "C");
+  CHECK(text({}, "XYA" + std::string(70, 'Z') + "XY") == "A");
+  for (const char* breaker : {"\n", ":", "\"", "*"}) CHECK(text({}, "X" + std::string(breaker) + "AX" + breaker) == "A");
+  CHECK(text({"--dry-sequence-breaker", "none"}, "X:AX:") == "C");
+  CHECK(text({"--dry-sequence-breaker", "Y"}, "XYAXY") == "A");
+  CHECK(text({"--dry-sequence-breaker", "XY"}, "XYAXY") == "A");  // two tokens
+  CHECK(text({"--dry-sequence-breaker", "XYZ"}, "XYAXY") == "C");
+  const auto blind = markov.run({"-q", "--dry-multiplier", "1", "--dry-penalty-last-n", "0", "X"});
+  CHECK(blind.exit_code == 1);
+  CHECK_THAT(blind.err, Contains("dry_penalty_last_n is 0"));
+}
+
+TEST_CASE("minfer-run: every sampling option changes what is drawn and thread counts do not") {
+  MarkovModel model = MarkovModel::always({{'A', 4.0f}, {'B', 3.5f}, {'C', 3.0f}, {'D', 2.5f}, {'E', 1.0f}, {'F', 0.0f}});
+  model.rest = -30;
+  const MarkovRun markov(model);
+  const auto text = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"-q", "-m", markov.path().string(), "--temp", "1", "--repeat-penalty", "1", "-n", "64"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.push_back("X");
+    const ProcessResult result = minfer_run(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.size() == 64);
+    return result.out;
+  };
+  const std::string plain = text({"-t", "1"});
+  CHECK(text({"-t", "3"}) == plain);
+  const std::vector<std::vector<std::string>> steps = {{"--typical", "0.4"},
+                                                       {"--top-n-sigma", "0.5"},
+                                                       {"--xtc-probability", "1", "--xtc-threshold", "0.1"},
+                                                       {"--mirostat", "1", "--mirostat-tau", "1", "--mirostat-m", "3"},
+                                                       {"--mirostat", "2", "--mirostat-tau", "1", "--mirostat-eta", "0.5"}};
+  std::set<std::string> texts = {plain};
+  for (const auto& step : steps) texts.insert(text(step));
+  CHECK(texts.size() == steps.size() + 1);
+  CHECK(text({"--top-n-sigma", "0.5"}).find('D') == std::string::npos);
+  CHECK(text({"--xtc-probability", "1", "--xtc-threshold", "0.1"}).find('A') == std::string::npos);
+  const std::vector<std::vector<std::string>> off = {
+      {"--typical", "1"}, {"--top-n-sigma", "0"}, {"--xtc-probability", "0"}, {"--mirostat", "0"}, {"--dry-multiplier", "0"}};
+  for (const auto& step : off) CHECK(text(step) == plain);
 }
 
 TEST_CASE("minfer-run: min-p is applied before the temperature") {
