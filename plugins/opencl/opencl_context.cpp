@@ -13,6 +13,9 @@ constexpr int32_t kNoFailure[2] = {0, std::numeric_limits<int32_t>::max()};
 
 Context::Context(const FoundDevice& device)
     : device_(device.device), largest_buffer_bytes_(device_value<cl_ulong>(device.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)) {
+  constexpr size_t kGroup = 64;  // the largest that kernels demand
+  if (const size_t most = device_value<size_t>(device_, CL_DEVICE_MAX_WORK_GROUP_SIZE); most < kGroup)
+    sdk::fail(MI_UNSUPPORTED, "'", device.name, "' takes ", most, " work-items in a group; ", kGroup, " are needed");
   // No fast-math option: sums and products are defined to the bit, and so are quotients and roots where the device can.
   build_options_ = "-cl-std=CL1.2";
   if (device_value<cl_device_fp_config>(device_, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)

@@ -36,7 +36,7 @@ bool kv_layout_known(const mi_kv_layout& layout) {
          layout.head_dim % (layout.format == MI_TYPE_Q8_0 ? 32 : 2) == 0 && layout.n_head_kv > 0 && layout.n_head_kv <= 65536;
 }
 
-OpenclBuffer::OpenclBuffer(const OpenclDevice& device, uint64_t size_bytes)
+OpenclBuffer::OpenclBuffer(OpenclDevice& device, uint64_t size_bytes)
     : device_(device), size_bytes_(size_bytes), mem_(device.context().alloc(size_bytes, "activations or KV")) {}
 
 void OpenclBuffer::check_range(uint64_t offset, uint64_t size_bytes) const {
@@ -52,7 +52,7 @@ void OpenclBuffer::write(uint64_t offset, const void* src, uint64_t size_bytes) 
 void OpenclBuffer::read(uint64_t offset, void* dst, uint64_t size_bytes) {
   check_range(offset, size_bytes);
   device_.context().read(mem_.get(), offset, dst, size_bytes);
-  const_cast<OpenclDevice&>(device_).sync();  // what failed on the way here is reported by the call that waited
+  device_.sync();  // what failed on the way here is reported by the call that waited
 }
 
 OpenclDevice::OpenclDevice(const FoundDevice& device) : found_(device), context_(device) {}

@@ -11,7 +11,7 @@ class OpenclDevice;
 
 class OpenclBuffer final : public sdk::Buffer {
  public:
-  OpenclBuffer(const OpenclDevice& device, uint64_t size_bytes);
+  OpenclBuffer(OpenclDevice& device, uint64_t size_bytes);
   void write(uint64_t offset, const void* src, uint64_t size_bytes) override;
   void read(uint64_t offset, void* dst, uint64_t size_bytes) override;
   cl_mem mem() const { return mem_.get(); }
@@ -19,7 +19,7 @@ class OpenclBuffer final : public sdk::Buffer {
  private:
   void check_range(uint64_t offset, uint64_t size_bytes) const;
 
-  const OpenclDevice& device_;
+  OpenclDevice& device_;
   uint64_t size_bytes_;
   Mem mem_;
 };

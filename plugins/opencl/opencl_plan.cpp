@@ -16,7 +16,7 @@ const int32_t* ints(const sdk::Step& step, uint32_t kind) { return static_cast<c
 }  // namespace
 
 cl_int failure_code(FailureKind kind, uint32_t layer) {
-  return static_cast<int32_t>(kind) | std::min<int32_t>(static_cast<int32_t>(std::min<uint32_t>(layer, kNoLayer)), kNoLayer) << kKindBits;
+  return static_cast<int32_t>(kind) | static_cast<int32_t>(std::min<uint32_t>(layer, kNoLayer)) << kKindBits;
 }
 
 std::pair<FailureKind, uint32_t> split_failure_code(int32_t code) {
