@@ -309,6 +309,7 @@ Result<Config> read_config(const yaml::Document& document, const fs::path& base_
     if (child.key != "when") merged.children.push_back(child);
   config = Config();
   MINFER_TRY(read_keys(merged, base_dir, "", config));
+  config.machine = entry->place();
   return config;
 }
 
@@ -318,6 +319,10 @@ Result<Config> load_config(const fs::path& file, const MachineFacts& machine) {
   const fs::path absolute = fs::absolute(file, error);
   if (error) return io_error("{}: {}", file.string(), error.message());
   return read_config(document, absolute.parent_path(), machine);
+}
+
+Result<GpuLayers> parse_gpu_layers(std::string_view value, std::string_view origin) {
+  return read_gpu_layers(override_node(value, override_origin("", origin)));
 }
 
 Status apply_override(Config& config, std::string_view key, std::string_view value, std::string_view origin, const fs::path& base_dir) {

@@ -19,10 +19,10 @@
 
 namespace minfer {
 
-// How many transformer layers a backend takes.
+// How many transformer layers a backend takes. auto: as many as its device's free memory holds.
 struct GpuLayers {
   enum class Mode { kAll, kAuto, kCount };
-  Mode mode = Mode::kAll;
+  Mode mode = Mode::kAuto;
   uint32_t count = 0;  // kCount only
   friend bool operator==(const GpuLayers&, const GpuLayers&) = default;
 };
@@ -107,6 +107,7 @@ struct Config {
   SamplingConfig sampling;
   PromptConfig prompt;
   PluginConfig plugins;
+  std::string machine;  // place of the entry of `machines` that was applied: "run.yaml:12:5"; empty: none
 };
 
 // Reads a YAML file. Paths in it are taken relative to its folder. The whole file is checked, machines that do not match too.
@@ -114,6 +115,9 @@ struct Config {
 // The same for text already parsed; relative paths are taken from `base_dir`.
 [[nodiscard]] Result<Config> read_config(const yaml::Document& document, const std::filesystem::path& base_dir,
                                          const MachineFacts& machine);
+
+// "all", "auto" or a number of layers, as an option of a command line.
+[[nodiscard]] Result<GpuLayers> parse_gpu_layers(std::string_view value, std::string_view origin);
 
 // Sets one key by its YAML path, as if it stood in a file: apply_override(c, "sampling.top_k", "20", "--top-k", dir).
 // The value is taken as it is, never parsed as YAML. Messages begin with `origin`. On failure `config` is unchanged.

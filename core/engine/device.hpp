@@ -16,10 +16,10 @@
 namespace minfer {
 
 struct DeviceInfo {
-  std::string name;         // as the user lists it
-  std::string description;  // for people
-  bool host = false;        // its buffers are ordinary memory of this process
-  uint64_t memory_total_bytes = 0;
+  std::string name;                 // as the user lists it
+  std::string description;          // for people
+  bool host = false;                // its buffers are ordinary memory of this process
+  uint64_t memory_total_bytes = 0;  // 0: unknown, and so is the next one
   uint64_t memory_free_bytes = 0;
 };
 

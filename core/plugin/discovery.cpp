@@ -4,6 +4,7 @@
 #include <set>
 
 #include "plugin/abi_check.hpp"
+#include "plugin/library_file.hpp"
 #include "plugin/safety.hpp"
 
 namespace minfer::plugin {
@@ -15,20 +16,17 @@ class Finder {
   explicit Finder(bool allow_unsafe_paths) : allow_unsafe_(allow_unsafe_paths) {}
 
   // A manifest or a library, named by the user.
-  void add_file(const fs::path& named, std::string_view origin) {
-    if (named.empty()) return add_failed(named, origin, Stage::kFound, invalid("the path is empty"), "name a file");
-    const fs::path path = fs::absolute(named);
-    if (path.string().ends_with(kManifestSuffix)) return add_manifest(path, origin);
-    const fs::path manifest = manifest_of(path);
-    std::error_code ec;
-    if (fs::exists(manifest, ec)) return add_manifest(manifest, origin);
-    if (fs::exists(path, ec)) return add_bare_library(path, origin);
-    add_failed(path, origin, Stage::kFound, not_found("the file does not exist"), "check the path");
+  void add_named_file(const fs::path& named) {
+    add_file(named, "--plugin");
+    out_.candidates.back().named = true;
   }
 
-  void add_dir(const fs::path& dir, std::string_view origin, bool must_exist) {
+  // must_exist: a folder that cannot be read is reported. named: by the user, in this run.
+  void add_dir(const fs::path& dir, std::string_view origin, bool must_exist, bool named = false) {
     if (dir.empty()) {
-      if (must_exist) add_failed(dir, origin, Stage::kFound, invalid("the path is empty"), "name a folder");
+      if (!must_exist) return;
+      add_failed(dir, origin, Stage::kFound, invalid("the path is empty"), "name a folder");
+      out_.candidates.back().named = named;
       return;
     }
     const fs::path folder = fs::absolute(dir).lexically_normal();
@@ -41,18 +39,20 @@ class Finder {
       if (name.ends_with(kManifestSuffix)) manifests.push_back(entries->path());
       if (name.ends_with(".so")) libraries.push_back(entries->path());
     }
-    if (ec && must_exist)
+    if (ec && must_exist) {
       add_failed(folder, origin, Stage::kFound, io_error("the folder cannot be read: {}", ec.message()), "check the path");
+      out_.candidates.back().named = named;
+    }
     std::sort(manifests.begin(), manifests.end());
     std::sort(libraries.begin(), libraries.end());
-    std::set<fs::path> named;
+    std::set<fs::path> known;
     for (const fs::path& path : manifests) {
       add_manifest(path, origin);
-      named.insert(folder / out_.candidates.back().manifest.library);
-      named.insert(library_of(path));
+      known.insert(folder / out_.candidates.back().manifest.library);
+      known.insert(library_of(path));
     }
     for (const fs::path& path : libraries)
-      if (!named.count(path)) add_bare_library(path, origin);
+      if (!known.count(path)) add_bare_library(path, origin);
   }
 
   void notice(std::string text) { out_.notices.push_back(std::move(text)); }
@@ -80,6 +80,17 @@ class Finder {
     candidate.origin = origin;
     candidate.record = {path, stage, error.code, error.text, std::move(hint)};
     out_.candidates.push_back(std::move(candidate));
+  }
+
+  void add_file(const fs::path& named, std::string_view origin) {
+    if (named.empty()) return add_failed(named, origin, Stage::kFound, invalid("the path is empty"), "name a file");
+    const fs::path path = fs::absolute(named);
+    if (path.string().ends_with(kManifestSuffix)) return add_manifest(path, origin);
+    const fs::path manifest = manifest_of(path);
+    std::error_code ec;
+    if (fs::exists(manifest, ec)) return add_manifest(manifest, origin);
+    if (fs::exists(path, ec)) return add_bare_library(path, origin);
+    add_failed(path, origin, Stage::kFound, not_found("the file does not exist"), "check the path");
   }
 
   void add_bare_library(const fs::path& path, std::string_view origin) {
@@ -118,6 +129,7 @@ class Finder {
       if (!allow_unsafe_) return fail(Stage::kSafety, invalid("{}", *reason), "chmod o-w it, or set plugins.allow_unsafe_paths: true");
       notice(text("{}: {}, allowed by allow_unsafe_paths", file.string(), *reason));
     }
+    if (const auto refusal = check_library_file(candidate.library)) return fail(refusal->stage, refusal->error, refusal->hint);
     if (const auto refusal = check_manifest_abi(candidate.manifest)) return fail(Stage::kAbi, refusal->error, refusal->hint);
     return {candidate.path, Stage::kFound, ErrorCode::kInternal, "", ""};
   }
@@ -128,10 +140,15 @@ class Finder {
 
 }  // namespace
 
+bool Candidate::is_meant(Kind kind, std::string_view name) const {
+  if (!manifest.name.empty()) return is(kind, name);
+  return path.filename().string().starts_with(text("minfer-{}-{}.", kind_key(kind), name));
+}
+
 Discovery discover(const SearchPaths& search) {
   Finder finder(search.allow_unsafe_paths);
-  for (const fs::path& file : search.files) finder.add_file(file, "--plugin");
-  for (const fs::path& dir : search.dirs) finder.add_dir(dir, "--plugin-dir", true);
+  for (const fs::path& file : search.files) finder.add_named_file(file);
+  for (const fs::path& dir : search.dirs) finder.add_dir(dir, "--plugin-dir", true, true);
 
   if (!search.env_dirs.empty() && process_is_privileged()) {
     finder.notice("MINFER_PLUGIN_PATH is ignored: this process runs with more rights than its user");

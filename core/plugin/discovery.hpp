@@ -30,8 +30,11 @@ struct Candidate {
   std::filesystem::path library;      // canonical, in the manifest's folder
   Record record;                      // judged without loading: ok() = nothing speaks against it
   std::filesystem::path shadowed_by;  // the candidate that is used instead; empty: this one is
+  bool named = false;                 // by the user, as a file or as a folder that cannot be read
 
   bool is(Kind kind, std::string_view name) const { return manifest.name == name && manifest.kind == kind; }
+  // is(), and where the manifest cannot be read, whether the file is called as that plugin's would be.
+  bool is_meant(Kind kind, std::string_view name) const;
 };
 
 struct Discovery {

@@ -37,6 +37,9 @@ struct LoadResult {
   Record record;
 };
 
+// As far as it goes without running more of the plugin than its query: loaded, and fit for this core. Opens nothing.
+Record check_library(const Candidate& candidate);
+
 // The table is checked to be complete for the candidate's kind.
 LoadResult open_plugin(const Candidate& candidate, Options options, const LogSink& log);
 

@@ -21,11 +21,20 @@ const Candidate* Registry::find(Kind kind, std::string_view name) const {
   return nullptr;
 }
 
-NameRequest Registry::name_request(Kind kind, std::string_view name, std::string_view where) const {
-  NameRequest request{kind, name, where, {}, found_.searched};
+const Candidate* Registry::find_unread(Kind kind, std::string_view name) const {
   for (const Candidate& candidate : found_.candidates)
-    if (candidate.manifest.kind == kind && candidate.record.ok() && candidate.shadowed_by.empty())
-      request.available.push_back(candidate.manifest.name);
+    if (candidate.manifest.name.empty() && candidate.is_meant(kind, name)) return &candidate;
+  return nullptr;
+}
+
+NameRequest Registry::name_request(Kind kind, std::string_view name, std::string_view where) const {
+  NameRequest request{kind, name, where, {}, {}, found_.searched};
+  for (const Candidate& candidate : found_.candidates) {
+    if (candidate.manifest.kind != kind || candidate.manifest.name.empty() || !candidate.shadowed_by.empty()) continue;
+    request.installed.push_back(candidate.manifest.name);
+    if (candidate.record.ok()) request.available.push_back(candidate.manifest.name);
+  }
+  std::sort(request.installed.begin(), request.installed.end());
   std::sort(request.available.begin(), request.available.end());
   return request;
 }
@@ -43,9 +52,20 @@ std::vector<std::string> Registry::automatic(Kind kind) const {
   return names;
 }
 
+Status Registry::check_named() const {
+  for (const Candidate& candidate : found_.candidates) {
+    if (!candidate.named) continue;
+    if (const Record record = check_library(candidate); !record.ok()) return named_path_not_usable(record);
+  }
+  return {};
+}
+
 Result<std::shared_ptr<OpenPlugin>> Registry::open(Kind kind, std::string_view name, std::string_view where, Options options) const {
   const Candidate* candidate = find(kind, name);
-  if (!candidate) return not_installed(name_request(kind, name, where));
+  if (!candidate) {
+    if (const Candidate* unread = find_unread(kind, name)) return not_usable(name_request(kind, name, where), unread->record);
+    return not_installed(name_request(kind, name, where));
+  }
   LoadResult loaded = open_plugin(*candidate, std::move(options), log_);
   if (!loaded.plugin) return not_usable(name_request(kind, name, where), loaded.record);
   return std::move(loaded.plugin);
@@ -94,6 +114,7 @@ Result<std::unique_ptr<ModelArchitecture>> Registry::open_model(const MetadataSo
   }
   if (best) return create_model(best, metadata);
   const NameRequest request = name_request(Kind::kArchitecture, wanted, {});
+  if (const Candidate* unread = find_unread(Kind::kArchitecture, wanted)) return not_usable(request, unread->record);
   std::string available;
   for (const std::string& known : request.available) available += (available.empty() ? "" : ", ") + known;
   return not_found("general.architecture is {}: no installed plugin serves it (available here: {})", quote(wanted),

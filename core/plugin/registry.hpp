@@ -48,6 +48,10 @@ class Registry {
   // Names that may be chosen without being asked for: nothing speaks against them, priority above 0; best first, then by name.
   std::vector<std::string> automatic(Kind kind) const;
 
+  // The first of the files and folders that the user named and that cannot be used, as an error: it is told whether or not it would
+  // be chosen. Loads the plugins among those files and opens none.
+  Status check_named() const;
+
   // Opens the plugin and its devices, and refuses options that it did not ask for. A name that cannot be used is an error that
   // says why and what to do; nothing is replaced in silence.
   Result<std::unique_ptr<OpenedBackend>> open_backend(const BackendRequest& request);
@@ -59,9 +63,12 @@ class Registry {
   // Loads and opens a candidate (a backend also its devices, without options), closes it again and says how far it came.
   Record probe(const Candidate& candidate) const;
 
+  // What a message about a name that cannot be used needs to know.
+  NameRequest name_request(Kind kind, std::string_view name, std::string_view where) const;
+
  private:
   const Candidate* find(Kind kind, std::string_view name) const;
-  NameRequest name_request(Kind kind, std::string_view name, std::string_view where) const;
+  const Candidate* find_unread(Kind kind, std::string_view name) const;  // called so, without a manifest that can be read
   Result<std::shared_ptr<OpenPlugin>> open(Kind kind, std::string_view name, std::string_view where, Options options) const;
 
   Discovery found_;

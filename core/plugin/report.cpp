@@ -48,7 +48,7 @@ std::string_view stage_name(Stage stage) {
 }
 
 Error not_installed(const NameRequest& request) {
-  const std::vector<std::string_view> names(request.available.begin(), request.available.end());
+  const std::vector<std::string_view> names(request.installed.begin(), request.installed.end());
   if (const auto nearest = nearest_name(request.name, names)) {
     return not_found("{} is not known\n  do     did you mean '{}'?   ({})", subject(request), *nearest, available(request));
   }
@@ -57,6 +57,11 @@ Error not_installed(const NameRequest& request) {
   return not_found("{} is not installed{}\n  do     install the plugin minfer-{}-{}, or name its folder with --plugin-dir   ({})",
                    subject(request), looked.empty() ? "\n  looked nowhere: no plugin folder is configured" : looked, kind_key(request.kind),
                    request.name, available(request));
+}
+
+Error named_path_not_usable(const Record& record) {
+  return make_error(record.code, "{}, named with --plugin, --plugin-dir or under plugins, cannot be used\n  stage  {}\n  do     {}",
+                    record.path.string(), describe(record), record.hint.empty() ? "see the reason above" : record.hint);
 }
 
 Error not_usable(const NameRequest& request, const Record& record) {

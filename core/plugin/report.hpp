@@ -36,12 +36,16 @@ struct NameRequest {
   std::string_view name;
   std::string_view where;
   std::vector<std::string> available;           // names of that kind that may be asked for
+  std::vector<std::string> installed;           // all that are there, usable or not: what a misspelt name may have meant
   std::vector<std::filesystem::path> searched;  // folders, in order
 };
-// No plugin has that name: the nearest one, or where we looked.
+// No plugin has that name: the nearest of those installed, or where we looked.
 Error not_installed(const NameRequest& request);
 // There is such a plugin, and it cannot be used.
 Error not_usable(const NameRequest& request, const Record& record);
+
+// A plugin file or folder that the user named himself, which is an error whether or not something of it would be used.
+Error named_path_not_usable(const Record& record);
 
 // One line for lists: "abi: plugin was built for ABI 2.0, this core provides 1.0".
 std::string describe(const Record& record);

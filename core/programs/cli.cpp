@@ -227,7 +227,7 @@ OptionGroup backend_options_group() {
        {"backend-option", 0, kRepeated, "NAME.KEY=VALUE", "", "an option of one backend [backends: {name: NAME, KEY: VALUE}]; repeatable"},
        {"threads", 't', kValue, "N", "", "CPU threads, for every backend that has the option [backends: {threads: N}]; default auto"},
        {"gpu-layers", 0, kValue, "N", "",
-        "transformer layers on the first device that is not the host, or all [backends: {gpu_layers: N}]; default all"},
+        "layers on the first device that is not the host, all, or auto: what fits [backends: {gpu_layers: N}]; default auto"},
        {"plugin", 0, kRepeated, "FILE", "plugins.files", "a plugin's manifest or library; repeatable"},
        {"plugin-dir", 0, kRepeated, "DIR", "plugins.dirs", "a folder with plugins; repeatable"}}};
 }

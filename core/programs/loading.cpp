@@ -43,9 +43,9 @@ Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
     overrides.offered["threads"] = std::to_string(number);
   }
   if (parsed.has("isa")) overrides.offered["isa"] = parsed.value("isa");
-  const std::string layers = parsed.value("gpu-layers");
-  if (parsed.has("gpu-layers") && layers != "all" && layers != "auto") {
-    MINFER_ASSIGN(overrides.gpu_layers, number_option(parsed, "gpu-layers", 0, 0, INT32_MAX));
+  if (parsed.has("gpu-layers")) {
+    MINFER_ASSIGN(const GpuLayers layers, parse_gpu_layers(parsed.value("gpu-layers"), "--gpu-layers"));
+    overrides.gpu_layers = layer_request(layers);
   }
   return overrides;
 }

@@ -25,7 +25,7 @@ Result<std::filesystem::path> find_model(const Config& config);
 struct BackendOverrides {
   plugin::Options offered;
   std::map<std::string, plugin::Options, std::less<>> by_name;
-  std::optional<uint32_t> gpu_layers;
+  std::optional<LayerRequest> gpu_layers;
 };
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed);
 

@@ -1,10 +1,12 @@
-// minfer-plugins: which plugins there are, which are used, and why one is not.
+// minfer-plugins: which plugins there are, which a configuration uses on this machine, and why one is not.
 #include <boost/program_options.hpp>
 #include <iostream>
 
 #include "base/utf8.hpp"
-#include "plugin/registry.hpp"
+#include "config/config.hpp"
+#include "plugin/selection.hpp"
 #include "programs/plugin_search.hpp"
+#include "runtime/from_config.hpp"
 
 namespace {
 
@@ -21,9 +23,15 @@ int written(int code) {
   return kFailed;
 }
 
+int failed(const Error& error) {
+  std::cerr << "error: " << printable(error.text) << '\n';
+  return kFailed;
+}
+
 struct Arguments {
   SearchPaths search = programs::default_search();
   std::string why;
+  std::string config;
   bool check = false;
   bool help = false;
 };
@@ -34,6 +42,7 @@ po::options_description describe_options(Arguments& arguments) {
   add("plugin-dir", po::value<std::vector<std::string>>()->composing(), "search this folder first (may be repeated)");
   add("plugin", po::value<std::vector<std::string>>()->composing(), "a manifest or library (may be repeated; before folders)");
   add("why", po::value(&arguments.why), "load every plugin of this name and say how far it comes");
+  add("config", po::value(&arguments.config), "open the backends that this configuration uses on this machine and say why not others");
   add("check", po::bool_switch(&arguments.check), "load every plugin that is used and say how far it comes");
   add("allow-unsafe-paths", po::bool_switch(&arguments.search.allow_unsafe_paths), "accept files that everyone may write");
   add("help,h", po::bool_switch(&arguments.help), "this text");
@@ -60,26 +69,84 @@ void print(const Candidate& candidate, const Record& record) {
   if (!record.ok() && !record.hint.empty()) std::cout << "         do: " << one_line(record.hint) << '\n';
 }
 
-// Whether a candidate is what the user means by the name, which may be that of a file that has no readable manifest.
-bool is_meant(const Candidate& candidate, const std::string& name) {
-  if (!candidate.manifest.name.empty()) return candidate.manifest.name == name;
-  const std::string file = candidate.path.filename().string();
-  return file.find("-" + name + ".") != std::string::npos || file.rfind(name + ".", 0) == 0;
-}
-
 int why(const Registry& registry, const std::string& name) {
   bool any = false, usable = false;
-  std::vector<std::string> names;
   for (const Candidate& candidate : registry.found().candidates) {
-    if (candidate.record.ok() && candidate.shadowed_by.empty()) names.push_back(candidate.manifest.name);
-    if (!is_meant(candidate, name)) continue;
+    if (!candidate.is_meant(Kind::kBackend, name) && !candidate.is_meant(Kind::kArchitecture, name)) continue;
     const Record record = registry.probe(candidate);
     print(candidate, record);
     any = true;
     usable = usable || (record.ok() && candidate.shadowed_by.empty());
   }
-  if (!any) std::cerr << "error: " << printable(not_installed({Kind::kBackend, name, {}, names, registry.found().searched}).text) << '\n';
+  if (!any) {
+    NameRequest request = registry.name_request(Kind::kBackend, name, {});
+    const NameRequest architectures = registry.name_request(Kind::kArchitecture, name, {});
+    request.installed.insert(request.installed.end(), architectures.installed.begin(), architectures.installed.end());
+    request.available.insert(request.available.end(), architectures.available.begin(), architectures.available.end());
+    std::cerr << "error: " << printable(not_installed(request).text) << '\n';
+  }
   return usable ? kOk : kFailed;
+}
+
+std::string indented(std::string text) {
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) text.insert(at + 1, "     ");
+  return text;
+}
+
+void print(const ConsideredBackend& backend) {
+  std::cout << "  " << backend.request.name << ": ";
+  switch (backend.verdict) {
+    case ConsideredBackend::Verdict::kChosen:
+      std::cout << "chosen";
+      for (const auto& device : backend.opened->devices())
+        std::cout << "\n     " << device->info().name << ": " << device->info().description;
+      break;
+    case ConsideredBackend::Verdict::kUnusable: std::cout << "not usable: " << indented(printable(backend.error->text)); break;
+    case ConsideredBackend::Verdict::kLowerPriority: std::cout << "lower priority: a backend before it runs everything"; break;
+  }
+  std::cout << '\n';
+}
+
+// Those that automatic choice does not even try.
+void print_passed_over(const Candidate& candidate) {
+  const Manifest& m = candidate.manifest;
+  const std::string name = m.name.empty() ? candidate.path.filename().string() : m.name;
+  if ((!m.name.empty() && m.kind != Kind::kBackend) || !candidate.shadowed_by.empty()) return;
+  if (!candidate.record.ok())
+    std::cout << "  " << one_line(name) << ": not usable: " << one_line(describe(candidate.record))
+              << "\n     do: " << one_line(candidate.record.hint) << '\n';
+  else if (m.priority == 0)
+    std::cout << "  " << name << ": only when it is named (priority 0)\n";
+}
+
+// What this machine makes of the configuration.
+int choose(Registry& registry, const Config& config, const MachineFacts& machine) {
+  const auto options = model_options(config);
+  if (!options.ok()) return failed(options.error());
+  std::cout << "machine: hostname " << machine.hostname << ", os " << machine.os << '\n';
+  std::cout << "machines: " << (config.machine.empty() ? "no entry applies" : "the entry at " + config.machine + " applies") << '\n';
+  const bool automatic = config.backends.empty();
+  std::cout << "backends: " << (automatic ? "auto, by priority" : "as listed") << '\n';
+  std::vector<BackendRequest> requests;
+  for (const BackendSpec& spec : options->backends) requests.push_back(spec.request);
+  if (automatic)
+    for (const std::string& name : registry.automatic(Kind::kBackend)) requests.push_back({name, {}, {}, {}});
+
+  std::string used;
+  bool refused = false;
+  for (const ConsideredBackend& backend : open_in_order(registry, std::move(requests), automatic)) {
+    print(backend);
+    if (backend.opened) used += (used.empty() ? "" : ", ") + backend.request.name;
+    refused = refused || (backend.error && !automatic);
+  }
+  if (automatic)
+    for (const Candidate& candidate : registry.found().candidates) print_passed_over(candidate);
+  if (refused || used.empty()) {
+    std::cerr << "error: " << (refused ? "a listed backend cannot be used" : "no backend can be used on this machine") << '\n';
+    return kFailed;
+  }
+  std::cout << "used, best first: " << used << '\n';
+  return kOk;
 }
 
 int list(const Registry& registry, bool check) {
@@ -116,12 +183,32 @@ int run(int argc, char** argv) {
     if (values.count(key))
       for (const std::string& path : values[key].as<std::vector<std::string>>()) out.push_back(path);
   };
+  Config config;
+  const MachineFacts machine = this_machine();
+  if (!arguments.config.empty()) {
+    auto loaded = load_config(arguments.config, machine);
+    if (!loaded.ok()) return failed(loaded.error());
+    config = std::move(*loaded);
+    arguments.search.dirs = config.plugins.dirs;
+    arguments.search.files = config.plugins.files;
+    arguments.search.allow_unsafe_paths |= config.plugins.allow_unsafe_paths;
+  }
+  // As in every program: the command line replaces the file's lists.
+  if (values.count("plugin-dir")) arguments.search.dirs.clear();
+  if (values.count("plugin")) arguments.search.files.clear();
   paths("plugin-dir", arguments.search.dirs);
   paths("plugin", arguments.search.files);
 
-  const Registry registry(discover(arguments.search), {});
+  Registry registry(discover(arguments.search), {});
   for (const std::string& notice : registry.found().notices) std::cerr << "notice: " << one_line(notice) << '\n';
-  return arguments.why.empty() ? list(registry, arguments.check) : why(registry, arguments.why);
+  int code = kOk;
+  if (!arguments.why.empty())
+    code = why(registry, arguments.why);
+  else if (arguments.config.empty())
+    code = list(registry, arguments.check);
+  const Status named = registry.check_named();
+  if (!named.ok()) return failed(named.error());
+  return arguments.config.empty() ? code : choose(registry, config, machine);
 }
 
 }  // namespace

@@ -12,17 +12,28 @@ KvFormat kv_format_of(const ContextConfig& context) {
   return KvFormat::kF16;
 }
 
+LayerRequest layer_request(const GpuLayers& layers) {
+  switch (layers.mode) {
+    case GpuLayers::Mode::kAll: return {LayerRequest::Mode::kAll};
+    case GpuLayers::Mode::kCount: return {LayerRequest::Mode::kCount, layers.count};
+    case GpuLayers::Mode::kAuto: return {};
+  }
+  return {};
+}
+
 Result<ModelOptions> model_options(const Config& config) {
   ModelOptions options;
   options.architecture = config.architecture;
   options.architecture_where = "architecture";  // the key
   options.kv_format = kv_format_of(config.context);
+  options.n_ctx = config.context.n_ctx.value_or(kDefaultContextTokens);
+  options.n_batch = config.context.n_batch;
   for (const BackendChoice& choice : config.backends) {
     BackendSpec spec;
     spec.request.name = choice.name;
     spec.request.where = choice.where;
     spec.strict = choice.strict;
-    if (choice.gpu_layers.mode == GpuLayers::Mode::kCount) spec.gpu_layers = choice.gpu_layers.count;
+    spec.gpu_layers = layer_request(choice.gpu_layers);
     for (const yaml::Node& option : choice.options.children) {
       if (option.kind != yaml::Node::Kind::kScalar) return option.error("an option of a backend is a single value");
       spec.request.options[option.key] = option.text;

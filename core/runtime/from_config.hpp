@@ -9,6 +9,8 @@ namespace minfer {
 
 KvFormat kv_format_of(const ContextConfig& context);
 
+LayerRequest layer_request(const GpuLayers& layers);
+
 // Refuses backend options that are not plain values, with their place. The model's path is left to the caller.
 Result<ModelOptions> model_options(const Config& config);
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/out_of_memory.hpp"
+#include "plugin/selection.hpp"
 #include "runtime/gguf_metadata.hpp"
 
 namespace minfer {
@@ -19,6 +20,7 @@ Status check_vocabulary(const Tokenizer& tokenizer, const ModelInfo& info) {
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
   return catch_out_of_memory([&]() -> Result<std::unique_ptr<Model>> {
+    MINFER_TRY(registry.check_named());
     MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
     std::unique_ptr<Model> model(new Model(std::move(file)));
     const std::string name = options.path.string();
@@ -52,28 +54,28 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
     }
     if (specs.empty()) return not_found("no backend plugin is installed (minfer-plugins shows where was looked)");
   }
+  std::vector<plugin::BackendRequest> requests;
   for (BackendSpec& spec : specs) {
-    const auto own = options.backend_options.find(spec.request.name);
-    const bool named = !options.backends.empty() || own != options.backend_options.end();
-    if (own != options.backend_options.end())
+    if (const auto own = options.backend_options.find(spec.request.name); own != options.backend_options.end())
       for (const auto& [key, value] : own->second) spec.request.options[key] = value;
     spec.request.offered = options.offered;
-    auto opened = registry.open_backend(spec.request);
-    if (!opened.ok()) {
+    requests.push_back(spec.request);
+  }
+  std::vector<plugin::ConsideredBackend> considered = plugin::open_in_order(registry, std::move(requests), options.backends.empty());
+  for (size_t i = 0; i < considered.size(); ++i) {
+    if (const auto& error = considered[i].error) {
       // Chosen by us, not named by the user: a machine without such a device is no error.
-      if (named) return opened.error();
-      notice(text("backend {} is left out: {}", spec.request.name, opened.error().text));
-      continue;
+      if (!options.backends.empty() || options.backend_options.count(specs[i].request.name)) return *error;
+      notice(text("backend {} is left out: {}", specs[i].request.name, error->text));
     }
-    for (const auto& device : (*opened)->devices()) {
+    if (!considered[i].opened) continue;
+    for (const auto& device : considered[i].opened->devices()) {
       devices_.push_back(device.get());
-      layer_counts_.push_back(spec.gpu_layers);
-      strict_.push_back(spec.strict);
+      layers_.push_back(specs[i].gpu_layers);
+      strict_.push_back(specs[i].strict);
       notice(text("backend: {} ({})", device->info().name, device->info().description));
     }
-    backends_.push_back(std::move(*opened));
-    // Chosen automatically, the best device that can run everything is enough; a host device behind it takes what it lacks.
-    if (options.backends.empty() && devices_.back()->info().host) break;
+    backends_.push_back(std::move(considered[i].opened));
   }
   if (devices_.empty()) return not_found("no backend can be used on this machine (minfer-plugins --why NAME tells more)");
   for (const auto& entry : options.backend_options) {
@@ -86,7 +88,7 @@ Status Model::open_backends(const ModelOptions& options, plugin::Registry& regis
     if (gpu == devices_.end())
       notice("gpu_layers has no effect: every layer is on the host");
     else
-      layer_counts_[static_cast<size_t>(gpu - devices_.begin())] = options.gpu_layers;
+      layers_[static_cast<size_t>(gpu - devices_.begin())] = *options.gpu_layers;
   }
   return {};
 }
@@ -101,15 +103,6 @@ std::string Model::weight_types() const {
 }
 
 Status Model::import_weights(const ModelOptions& options, const Notice& notice) {
-  CParams probe;
-  probe.n_ctx = std::min(probe.n_ctx, info().n_ctx_train);
-  probe.kv_format = options.kv_format;
-  auto placed = place_model(*architecture_, devices_, layer_counts_, strict_, probe);
-  if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported) return unsupported("{} ({})", placed.error().text, weight_types());
-  MINFER_ASSIGN(Placement placement, std::move(placed));
-  for (const Fallback& fallback : placement.fallbacks)
-    notice(describe(fallback, devices_, gguf::type_name(static_cast<gguf::TensorType>(fallback.dtype))));
-
   std::vector<std::span<const std::byte>> data;
   for (const WeightInfo& weight : architecture_->weights()) {
     const gguf::Tensor* tensor = file_.tensors().find(weight.name);
@@ -118,6 +111,19 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
     weight_bytes_ += tensor->bytes.size();
     n_parameters_ += weight.shape.elements();
   }
+  CParams probe;
+  probe.n_ctx = std::min(options.n_ctx, info().n_ctx_train);
+  probe.kv_format = options.kv_format;
+  std::vector<uint64_t> sizes;
+  for (const auto& bytes : data) sizes.push_back(bytes.size());
+  MINFER_ASSIGN(const OffloadPlan offload, plan_offload(*architecture_, {devices_, layers_, sizes, probe, options.n_batch}));
+  for (const std::string& line : offload.lines) notice(line);
+  auto placed = place_model(*architecture_, devices_, offload.counts, strict_, probe);
+  if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported) return unsupported("{} ({})", placed.error().text, weight_types());
+  MINFER_ASSIGN(Placement placement, std::move(placed));
+  for (const Fallback& fallback : placement.fallbacks)
+    notice(describe(fallback, devices_, gguf::type_name(static_cast<gguf::TensorType>(fallback.dtype))));
+
   size_t n_copied = 0;
   const auto source_done = [&](uint32_t id) {
     ++n_copied;

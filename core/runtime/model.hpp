@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/loaded_model.hpp"
+#include "engine/schedule/offload_plan.hpp"
 #include "gguf/model_file.hpp"
 #include "plugin/registry.hpp"
 #include "text/tokenizer.hpp"
@@ -20,8 +21,8 @@ namespace minfer {
 // One backend to use, best first.
 struct BackendSpec {
   plugin::BackendRequest request;
-  std::optional<uint32_t> gpu_layers;  // leading transformer blocks it takes; nullopt: all that are left
-  bool strict = false;                 // an operation that it lacks is an error instead of going to the next one
+  LayerRequest gpu_layers;  // leading transformer blocks it takes
+  bool strict = false;      // an operation that it lacks is an error instead of going to the next one
 };
 
 struct ModelOptions {
@@ -31,8 +32,10 @@ struct ModelOptions {
   std::vector<BackendSpec> backends;  // empty: every plugin that may be chosen automatically, best first
   plugin::Options offered;            // for every backend that has such an option ("threads"), over what its spec says
   std::map<std::string, plugin::Options, std::less<>> backend_options;  // for single backends, by name, over their specs
-  std::optional<uint32_t> gpu_layers;                                   // for the first device other than the host, over its spec
+  std::optional<LayerRequest> gpu_layers;                               // for the first device other than the host, over its spec
   KvFormat kv_format = KvFormat::kF16;
+  uint32_t n_ctx = 4096;   // of the sessions to come: how much memory their KV will take
+  uint32_t n_batch = 512;  // likewise: their scratch memory
 };
 
 // Lines for people while a model loads: what was chosen, what moved elsewhere.
@@ -69,7 +72,7 @@ class Model {
   std::unique_ptr<ModelArchitecture> architecture_;
   std::vector<std::unique_ptr<plugin::OpenedBackend>> backends_;
   std::vector<Device*> devices_;
-  LayerCounts layer_counts_;             // by device
+  std::vector<LayerRequest> layers_;     // by device
   std::vector<bool> strict_;             // by device
   std::unique_ptr<LoadedModel> engine_;  // last: goes before the devices
 };

@@ -30,7 +30,8 @@ BackendSpec backend(std::string name, int gpu_layers, plugin::Options options, b
   BackendSpec spec;
   spec.request.name = std::move(name);
   spec.request.options = std::move(options);
-  if (gpu_layers >= 0) spec.gpu_layers = static_cast<uint32_t>(gpu_layers);
+  using Mode = LayerRequest::Mode;
+  if (gpu_layers >= 0) spec.gpu_layers = {Mode::kCount, static_cast<uint32_t>(gpu_layers)};
   spec.strict = strict;
   return spec;
 }

@@ -22,7 +22,7 @@ std::unique_ptr<plugin::Registry> build_tree_plugins();
 // For tests that call Model::load themselves: the cpu alone.
 ModelOptions load_options(const std::filesystem::path& file, const CpuOptions& options);
 
-// One backend for ModelOnBackends. gpu_layers < 0: all that are left.
+// One backend for ModelOnBackends. gpu_layers < 0: as many as fit.
 BackendSpec backend(std::string name, int gpu_layers = -1, plugin::Options options = {}, bool strict = false);
 
 // A model on the given backends, best first; plugins of bin/plugins and the one of tests/plugins/remote can be named. Keeps the

@@ -340,6 +340,7 @@ float* reference_memory(Buffer& buffer) { return static_cast<ReferenceBuffer&>(b
 ReferenceDevice::ReferenceDevice(ReferenceOptions options) : options_(std::move(options)) {
   info_.name = options_.name;
   info_.host = options_.host;
+  info_.memory_total_bytes = info_.memory_free_bytes = options_.memory_free_bytes;
 }
 
 Result<std::vector<bool>> ReferenceDevice::supports(const SplitView& view) {

@@ -12,9 +12,10 @@ namespace minfer::test {
 
 struct ReferenceOptions {
   std::string name = "reference";
-  bool host = true;             // DeviceInfo::host, and host_ptr() works; false: buffers can only be read and written by calls
-  bool private_values = false;  // values without the kept mark never reach the scratch memory, as a backend may do
-  bool deferred = false;        // a run is only queued; sync, reads, writes, KV copies and the end of a plan do the work
+  bool host = true;                // DeviceInfo::host, and host_ptr() works; false: buffers can only be read and written by calls
+  uint64_t memory_free_bytes = 0;  // what it tells of its memory; 0: nothing
+  bool private_values = false;     // values without the kept mark never reach the scratch memory, as a backend may do
+  bool deferred = false;           // a run is only queued; sync, reads, writes, KV copies and the end of a plan do the work
   std::function<bool(const Graph&, const Node&)> supports;  // empty: everything
 };
 

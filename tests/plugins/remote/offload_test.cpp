@@ -77,6 +77,35 @@ TEST_CASE("remote/offload: two devices of one backend hand values to each other 
   CHECK(splits[2] >= 1);
 }
 
+TEST_CASE("remote/offload: gpu_layers auto takes the layers that the device's memory holds and says so") {
+  const auto loaded = [](uint64_t kib) {
+    return std::make_unique<ModelOnBackends>(tiny_file(), std::vector{backend("remote", -1, {{"memory_kib", std::to_string(kib)}}), cpu()});
+  };
+  const auto layers = [](const ModelOnBackends& model) {
+    const auto& devices = model->engine().placement().layer_device;
+    return static_cast<uint32_t>(std::count(devices.begin(), devices.end(), 0u));
+  };
+  const auto all = loaded(1 << 20), none = loaded(0);
+  const uint32_t n_layers = (*all)->info().n_layers;
+  CHECK(layers(*all) == n_layers);
+  CHECK(layers(*none) == 0);
+  uint64_t too_little = 0, enough = 1 << 20;  // for one layer
+  while (enough - too_little > 1) {
+    const uint64_t middle = (too_little + enough) / 2;
+    (layers(*loaded(middle)) > 0 ? enough : too_little) = middle;
+  }
+  const auto some = loaded(enough);
+  CHECK(layers(*some) == 1);
+  const auto& notices = some->notices();
+  const std::string line = text("offload: 1 of {} layers on remote:0: ", n_layers);
+  CHECK(std::count_if(notices.begin(), notices.end(), [&](const std::string& n) { return n.rfind(line, 0) == 0; }) == 1);
+  const std::vector<int32_t> ids = tokens(*some, 73);
+  CHECK(same_bits(prompt_and_decode(*some->session(256), ids), prompt_and_decode(*none->session(256), ids)));
+
+  const std::vector<BackendSpec> too_many{backend("remote", 1, {{"memory_kib", std::to_string(too_little)}}), cpu()};
+  CHECK_THAT(ModelOnBackends::refusal(tiny_file(), too_many), Catch::Contains("gpu_layers: 1 of ") && Catch::Contains("not one fits"));
+}
+
 #ifdef MINFER_TEST_LLAMA
 TEST_CASE("remote/offload: factors of the rotation that all layers share lie on every device that rotates") {
   const ModelOnBackends model(data_dir() / "tiny/llama_F32_ropefreqs.gguf", {backend("remote", 1), cpu()});

@@ -1,5 +1,5 @@
 // The plugin's entry: options, and handles of buffers that are numbers instead of pointers. For tests only: never installed.
-//   threads=N  devices=N  refuse=OP[@LAYER],...  fail_alloc=N  fail_plan=N  fail_run=N (the N-th call fails, once)
+//   threads=N  devices=N  memory_kib=N  refuse=OP[@LAYER],...  fail_alloc=N  fail_plan=N  fail_run=N (the N-th call fails, once)
 #include <algorithm>
 
 #include "handles.hpp"
@@ -46,6 +46,7 @@ class RemoteBackend final : public sdk::Backend {
     options_.threads = static_cast<unsigned>(host.option_uint("threads", 1, 64).value_or(1));
     options_.devices = static_cast<uint32_t>(host.option_uint("devices", 1, 8).value_or(1));
     options_.refuse = parse_refusals(host.option("refuse").value_or(""));
+    options_.memory_kib = host.option_uint("memory_kib", 0, 1u << 30);
     options_.fail_alloc = host.option_uint("fail_alloc", 1, 1u << 20).value_or(0);
     options_.fail_plan = host.option_uint("fail_plan", 1, 1u << 20).value_or(0);
     options_.fail_run = host.option_uint("fail_run", 1, 1u << 20).value_or(0);

@@ -133,6 +133,9 @@ sdk::DeviceInfo RemoteDevice::info() {
   sdk::DeviceInfo info = cpu_.info();
   info.name = sdk::join("remote:", index_);
   info.flags = 0;
+  // What the machine has left is no measure for tests.
+  info.memory_total_bytes = options_.memory_kib ? 1ull << 40 : 0;
+  info.memory_free_bytes = options_.memory_kib.value_or(0) * 1024;
   return info;
 }
 

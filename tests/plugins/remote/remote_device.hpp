@@ -3,6 +3,7 @@
 // that it refuses and calls that fail as its options say.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct RemoteOptions {
   unsigned threads = 1;
   uint32_t devices = 1;
   std::vector<Refusal> refuse;
+  std::optional<uint64_t> memory_kib;  // free memory it tells of; it does not keep to it
   uint64_t fail_alloc = 0;
   uint64_t fail_plan = 0;
   uint64_t fail_run = 0;

@@ -38,7 +38,6 @@ TEST_CASE("plugin/loader: each defect is refused at its stage with the words tha
     const char* words;
   };
   const Case cases[] = {
-      {"", Stage::kDlopen, "minfer-backend-probe.so"},  // a text file
       {"missing_library", Stage::kDlopen, "libdoesnotexist-77.so.1"},
       {"no_symbol", Stage::kEntry, "no symbol minfer_plugin_query_v1"},
       {"null_descriptor", Stage::kEntry, "returned nothing"},

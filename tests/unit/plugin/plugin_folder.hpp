@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "minfer/abi/abi_hash.h"
@@ -28,15 +29,25 @@ inline std::string manifest_text(std::string_view name, std::string_view key = {
   return out;
 }
 
+// The header of a shared library for this machine that holds nothing.
+inline std::string empty_library() {
+  std::string bytes(64, '\0');
+  std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 64);
+  bytes[16] = 3;                                                    // e_type: ET_DYN
+  bytes[56] = bytes[57] = '\0';                                     // e_phnum
+  for (int i = 32; i < 40; ++i) bytes[static_cast<size_t>(i)] = 0;  // e_phoff
+  return bytes;
+}
+
 class PluginFolder {
  public:
   const std::filesystem::path& path() const { return dir_.path(); }
 
-  // Manifest of `name` with one line changed, and a library beside it: a probe, or an empty file where probe is empty.
+  // Manifest of `name` with one line changed, and a library beside it: a probe, or one that holds nothing where probe is empty.
   std::filesystem::path add(std::string_view name, std::string_view probe = {}, std::string_view key = {}, std::string_view value = {}) {
     const std::filesystem::path library = path() / text("minfer-backend-{}.so", name);
     if (probe.empty())
-      write_file(library, "not a library");
+      write_file(library, empty_library());
     else
       std::filesystem::copy_file(std::filesystem::path(MINFER_PROBE_DIR) / text("probe_{}.so", probe), library);
     const std::filesystem::path manifest = path() / text("minfer-backend-{}.plugin.yaml", name);
