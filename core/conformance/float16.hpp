@@ -21,6 +21,7 @@ inline uint16_t double_to_f16(double x) {
   const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   if (std::isnan(x)) return static_cast<uint16_t>(sign | 0x7e00);
   const double magnitude = std::fabs(x);
+  if (magnitude == 0) return sign;
   if (magnitude >= 65520) return static_cast<uint16_t>(sign | 0x7c00);
   int exponent = 0;
   std::frexp(magnitude, &exponent);            // magnitude = [0.5, 1) * 2^exponent

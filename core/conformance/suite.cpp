@@ -21,6 +21,7 @@ std::vector<Case> all_cases() {
   add_matmul_cases(cases);
   add_row_cases(cases);
   add_attention_cases(cases);
+  add_kv_cases(cases);
   return cases;
 }
 

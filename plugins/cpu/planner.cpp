@@ -446,7 +446,8 @@ bool node_supported(const sdk::GraphView& graph, const mi_node& node) {
 }
 
 RopeTable RopeTables::get(int64_t n_ctx, int64_t head_dim, const mi_op_attrs& attrs, const float* freq_factors) {
-  const Key key{head_dim, attrs.rope_freq_base, attrs.rope_freq_scale, freq_factors};
+  Key key{head_dim, attrs.rope_freq_base, attrs.rope_freq_scale, {}};
+  if (freq_factors) key.freq_factors.assign(freq_factors, freq_factors + head_dim / 2);
   RopeTable out;
   out.half_dim = head_dim / 2;
   out.interleaved = attrs.rope_kind == MI_ROPE_INTERLEAVED;
@@ -457,7 +458,7 @@ RopeTable RopeTables::get(int64_t n_ctx, int64_t head_dim, const mi_op_attrs& at
     return out;
   }
   auto table = std::make_unique<Table>();
-  table->key = key;
+  table->key = std::move(key);
   table->n_ctx = n_ctx;
   table->cos.resize(static_cast<size_t>(n_ctx * out.half_dim));
   table->sin.resize(table->cos.size());

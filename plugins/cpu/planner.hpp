@@ -19,7 +19,7 @@ class RopeTables {
   struct Key {
     int64_t head_dim;
     float freq_base, freq_scale;
-    const float* freq_factors;
+    std::vector<float> freq_factors;  // their values: weights that were freed leave their address to others
     bool operator==(const Key& o) const {
       return head_dim == o.head_dim && freq_base == o.freq_base && freq_scale == o.freq_scale && freq_factors == o.freq_factors;
     }
