@@ -14,6 +14,8 @@ namespace minfer::conformance {
 class Problem {
  public:
   uint32_t n_ctx = 4096;
+  // Places as the engine gives them: memory is used again as soon as its value has been read for the last time.
+  bool packed = false;
 
   ValueId source(const Shape& shape, std::vector<float> data);
   ValueId input(InputKind kind, const Shape& shape, std::vector<int32_t> data);

@@ -22,6 +22,8 @@ std::vector<Case> all_cases() {
   add_row_cases(cases);
   add_attention_cases(cases);
   add_kv_cases(cases);
+  add_graph_cases(cases);
+  add_refusal_cases(cases);
   return cases;
 }
 

@@ -46,6 +46,8 @@ void add_matmul_cases(std::vector<Case>& cases);
 void add_row_cases(std::vector<Case>& cases);
 void add_attention_cases(std::vector<Case>& cases);
 void add_kv_cases(std::vector<Case>& cases);
+void add_graph_cases(std::vector<Case>& cases);
+void add_refusal_cases(std::vector<Case>& cases);
 
 std::vector<Case> all_cases();
 // Those whose name is the filter, from both sets; or else those of the set whose name contains it ('*' matches anything).

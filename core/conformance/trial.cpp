@@ -4,12 +4,13 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/checked_math.hpp"
 #include "conformance/verdict.hpp"
+#include "engine/memory/lifetime_plan.hpp"
 
 namespace minfer::conformance {
 namespace {
 
-constexpr uint64_t kAlignment = 64;  // the engine's
 constexpr uint64_t kGuardBytes = 256;
 constexpr std::byte kSpoilt{0xff};  // NaN as f32 and as f16
 
@@ -106,23 +107,42 @@ Status Trial::prepare() {
 
 Status Trial::move() { return plan(); }
 
-// Each value of its own memory stands between two guard bands, its last byte directly before the second.
+// Each value of its own memory stands between two guard bands, its last byte directly before the second. Returns the end.
+uint64_t Trial::place_apart(uint64_t begin) {
+  const Graph& graph = problem_.graph();
+  uint64_t end = begin;
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (graph.values[id].kind != ValueKind::kActivation) continue;
+    if (const auto other = problem_.placed_over(id)) {
+      places_[id].offset_bytes = places_[*other].offset_bytes;
+      continue;
+    }
+    places_[id].offset_bytes = align_up(end + kGuardBytes, kScratchAlignment) + problem_.shift_of(id) * 4;
+    end = places_[id].offset_bytes + graph.values[id].bytes();
+  }
+  return end;
+}
+
+uint64_t Trial::place_packed(uint64_t begin) {
+  Graph graph = problem_.graph();
+  Split split{0, problem_.nodes(), {}};
+  for (const auto& [id, data] : problem_.sources()) split.copies.push_back({id, 1});
+  for (ValueId id = 0; id < graph.values.size(); ++id)
+    if (kept_[id]) graph.outputs.push_back(id);
+  const LifetimePlan plan = plan_lifetimes(graph, {split}, 2, false);
+  for (ValueId id = 0; id < graph.values.size(); ++id)
+    if (plan.offset_bytes[0][id] != kNoPlace) places_[id].offset_bytes = begin + kGuardBytes + plan.offset_bytes[0][id];
+  return begin + kGuardBytes + plan.arena_bytes[0];
+}
+
 Status Trial::plan() {
   const Graph& graph = problem_.graph();
   ++generation_;
   places_.assign(graph.values.size(), {});
   kept_.assign(graph.values.size(), 0);
-  uint64_t end = generation_ % 2 ? 0 : 4096;
-  for (ValueId id = 0; id < graph.values.size(); ++id) {
-    if (graph.values[id].kind != ValueKind::kActivation) continue;
-    kept_[id] = problem_.is_kept(id);
-    if (const auto other = problem_.placed_over(id)) {
-      places_[id].offset_bytes = places_[*other].offset_bytes;
-      continue;
-    }
-    places_[id].offset_bytes = (end + kGuardBytes + kAlignment - 1) / kAlignment * kAlignment + problem_.shift_of(id) * 4;
-    end = places_[id].offset_bytes + graph.values[id].bytes();
-  }
+  for (ValueId id = 0; id < graph.values.size(); ++id) kept_[id] = problem_.is_kept(id);
+  const uint64_t begin = generation_ % 2 ? 0 : 4096;  // where a moved plan lies otherwise
+  const uint64_t end = problem_.packed ? place_packed(begin) : place_apart(begin);
   auto memory = device_.alloc(end + kGuardBytes);
   MINFER_TRY(backend_fails("buffer_alloc", memory.status()));
   std::unique_ptr<Buffer> old_memory = std::exchange(memory_, std::move(*memory));
@@ -174,6 +194,7 @@ Status Trial::check_untouched(const std::vector<std::byte>& before) const {
       std::fill_n(may_change.begin() + static_cast<ptrdiff_t>(places_[id].offset_bytes), graph.values[id].bytes(), uint8_t{1});
   for (uint64_t at = 0; at < before.size(); ++at) {
     if (may_change[at] || before[at] == result_[at]) continue;
+    if (problem_.packed && at >= kGuardBytes && at + kGuardBytes < before.size()) continue;  // slack between values, sources that died
     for (const auto& [id, data] : problem_.sources()) {
       const uint64_t begin = places_[id].offset_bytes;
       if (at >= begin && at < begin + data.size() * 4)

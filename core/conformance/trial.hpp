@@ -46,6 +46,8 @@ class Trial {
 
  private:
   Status plan();
+  uint64_t place_apart(uint64_t begin);
+  uint64_t place_packed(uint64_t begin);
   SplitView view() const;
   Status check_untouched(const std::vector<std::byte>& after) const;
 
