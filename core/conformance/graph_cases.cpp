@@ -278,10 +278,13 @@ void add_graph_cases(std::vector<Case>& cases) {
       const bool quick = dtype % 3 == (format == KvFormat::kF32 ? 0u : format == KvFormat::kF16 ? 1u : 2u);
       const SmallModelForm form{dtype, format, dtype % 2 ? RopeKind::kInterleaved : RopeKind::kSplitHalves, dtype % 4 < 2, dtype % 5 == 0};
       const std::string name = type_name(dtype) + "_" + std::string(kv_format_name(format));
-      add("fused/" + name, [form](Context& context) { return fused(context, form); }, !quick);
-      add("batch_and_single/" + name, [form](Context& context) { return batch_and_single(context, form); }, !quick);
+      add(
+          "fused/" + name, [form](Context& context) { return fused(context, form); }, !quick);
+      add(
+          "batch_and_single/" + name, [form](Context& context) { return batch_and_single(context, form); }, !quick);
     }
-  for (const uint32_t dtype : weight_types()) add("product_order/" + type_name(dtype), [dtype](Context& c) { return product_order(c, dtype); });
+  for (const uint32_t dtype : weight_types())
+    add("product_order/" + type_name(dtype), [dtype](Context& c) { return product_order(c, dtype); });
   for (const uint32_t dtype : {MI_TYPE_F32, MI_TYPE_F16, MI_TYPE_Q4_0, MI_TYPE_Q8_0, MI_TYPE_Q4_K, MI_TYPE_Q6_K})
     for (const uint64_t rows : {1, 3, 9})
       add(text("in_place/{}_r{}", type_name(dtype), rows), [dtype, rows](Context& context) { return in_place(context, dtype, rows); });
@@ -295,7 +298,9 @@ void add_graph_cases(std::vector<Case>& cases) {
   add("moved", [=](Context& context) { return moved(context, plain); });
   add("moved_q4_0", [](Context& context) { return moved(context, {MI_TYPE_Q4_0, KvFormat::kF16, RopeKind::kSplitHalves, true, false}); });
   add("two_devices", [=](Context& context) { return two_devices(context, plain); });
-  add("two_devices_q4_k", [](Context& context) { return two_devices(context, {MI_TYPE_Q4_K, KvFormat::kF16, RopeKind::kSplitHalves, true, false}); });
+  add("two_devices_q4_k", [](Context& context) {
+    return two_devices(context, {MI_TYPE_Q4_K, KvFormat::kF16, RopeKind::kSplitHalves, true, false});
+  });
   add("cancelled", [=](Context& context) { return cancelled(context, plain); });
 }
 

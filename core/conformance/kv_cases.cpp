@@ -65,8 +65,9 @@ Status output_rows(KvFixture& kv) {
   OpAttrs attrs = problem.graph().nodes[0].attrs;
   const ValueId table = problem.graph().nodes[0].inputs[4];
   const ValueId source = problem.source(Shape{kHeads * kHeadDim, 2}, q);
-  problem.node(Op::kAttention, {source, problem.input(InputKind::kOutPositions, {32, 35}), problem.input(InputKind::kOutRowSeq, {0, 0}), table},
-               attrs, KvFixture::kLayer);
+  problem.node(Op::kAttention,
+               {source, problem.input(InputKind::kOutPositions, {32, 35}), problem.input(InputKind::kOutRowSeq, {0, 0}), table}, attrs,
+               KvFixture::kLayer);
   return kv.run(problem, attention_limits(kv.layout().format));
 }
 
@@ -135,7 +136,8 @@ Status copy_refused(KvFixture& kv) {
   MINFER_ASSIGN(const Regions before, read_regions(kv));
   const uint32_t a = kv.block(0, 0), beyond = kv.layout().n_blocks;
   const KvRowCopy good{a, 0, a, 32, 8};
-  for (const KvRowCopy& bad : {KvRowCopy{a, 60, a, 0, 5}, {a, 0, a, 60, 5}, {beyond, 0, a, 0, 1}, {a, 0, beyond, 0, 1}, {a, 0, a, 0, 0xffffffffu}}) {
+  for (const KvRowCopy& bad :
+       {KvRowCopy{a, 60, a, 0, 5}, {a, 0, a, 60, 5}, {beyond, 0, a, 0, 1}, {a, 0, beyond, 0, 1}, {a, 0, a, 0, 0xffffffffu}}) {
     const KvRowCopy copies[] = {good, bad};
     Status status = kv.context().device.kv_copy_rows(kv.layer(), copies);
     if (status.ok()) status = kv.context().device.sync();
@@ -233,8 +235,8 @@ Status not_finite(KvFixture& kv, float bad, bool in_k) {
     if (status.ok())
       for (const uint32_t row : {1, 2})
         if (const float x = trial.output(problem.graph().nodes[1].outputs[0])[row * kHeads * kHeadDim + 7]; std::isfinite(x))
-          return invalid("attention over a {} of {:g}, row {}, element 7: got {:g}, want an error or no finite value", in_k ? "key" : "value", bad,
-                         row, x);
+          return invalid("attention over a {} of {:g}, row {}, element 7: got {:g}, want an error or no finite value",
+                         in_k ? "key" : "value", bad, row, x);
   }
   return kv.store_and_attend(consecutive_rows(0, 10, 3), kHeads);
 }
@@ -268,7 +270,7 @@ void add_kv_cases(std::vector<Case>& cases) {
             [turn](KvFixture& kv) { return rotate(kv, turn); });
     for (const bool attention : {false, true}) {
       const char* const what = attention ? "attend" : "store";
-      add(text("refused/{}_position_beyond", what), [=](KvFixture& kv) { return refused(kv, {{0, 5}, {0, 128}}, false, attention); });
+      add(text("refused/{}_position_beyond", what), [=](KvFixture& kv) { return refused(kv, {{0, 64}, {0, 128}}, false, attention); });
       add(text("refused/{}_position_negative", what), [=](KvFixture& kv) { return refused(kv, {{0, -1}}, false, attention); });
       add(text("refused/{}_without_block", what), [=](KvFixture& kv) { return refused(kv, {{0, 64}}, true, attention); });
       add(text("refused/{}_sequence_beyond", what), [=](KvFixture& kv) { return refused(kv, {{3, 0}}, false, attention); });

@@ -23,8 +23,8 @@ struct Reading {
 constexpr Reading kReadings[] = {
     {ProductClass::kQ8, Contract::kQ8, {1e-10, 8e-5}},
     {ProductClass::kFloat, Contract::kFloat, {1e-9, 2e-4}},
-    {ProductClass::kHalf, Contract::kFloat, {1e-6, 8e-3}},
-    {ProductClass::kLoose, Contract::kFloat, {1e-4, 8e-2}},
+    {ProductClass::kHalf, Contract::kFloat, {1e-6, 8e-3, 8}},
+    {ProductClass::kLoose, Contract::kFloat, {1e-4, 8e-2, 8}},
 };
 
 // Passes with the strictest reading that the result follows. Rounding activations to 8 bits in some other way is legitimate with

@@ -80,7 +80,8 @@ Problem unknown_kv_format(Random&) {
 enum class Bad { kNan, kInf };
 
 // The run fails, or the result is what arithmetic makes of the value: every place right, the other rows untouched.
-Status not_finite(Context& context, Bad bad, const std::function<void(Problem&, ValueId, Random&)>& add_node, Contract contract = Contract::kFloat) {
+Status not_finite(Context& context, Bad bad, const std::function<void(Problem&, ValueId, Random&)>& add_node,
+                  Contract contract = Contract::kFloat) {
   constexpr uint64_t kWidth = 256, kRows = 3;
   std::vector<float> data = random_floats(kWidth, kRows, Fill::kGauss, context.random);
   const std::vector<float> good = data;
@@ -142,7 +143,9 @@ void add_refusal_cases(std::vector<Case>& cases) {
       attrs.eps = 1e-6f;
       p.node(Op::kRmsNorm, {x, p.weight(vector_tensor(random_floats(256, 1, Fill::kUniform, random)))}, attrs);
     });
-    add("rope", [](Problem& p, ValueId x, Random&) { p.node(Op::kRope, {x, p.input(InputKind::kPositions, {0, 3, 9})}, head_attrs(4, 64)); });
+    add("rope", [](Problem& p, ValueId x, Random&) {
+      p.node(Op::kRope, {x, p.input(InputKind::kPositions, {0, 3, 9})}, head_attrs(4, 64));
+    });
     add("silu", [](Problem& p, ValueId x, Random&) { p.node(Op::kSilu, {x}); });
     for (const Op op : {Op::kAdd, Op::kMul, Op::kSiluMul})
       add(std::string(op_info(op).name), [op](Problem& p, ValueId x, Random& random) {

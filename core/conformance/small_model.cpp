@@ -10,9 +10,18 @@ SmallModel::SmallModel(const SmallModelForm& form, Random& random) : form_(form)
   embedding_ = random_matrix(MI_TYPE_F32, kWidth, kVocab, Fill::kGauss, random);
   embedding_.roles = kRoleEmbedding;
   for (uint32_t i = 0; i < kLayers; ++i) {
-    Layer layer{vector(kWidth),         matrix(kWidth, kHeads * kHeadDim), matrix(kWidth, kKvHeads * kHeadDim), matrix(kWidth, kKvHeads * kHeadDim),
-                vector(kHeads * kHeadDim), vector(kKvHeads * kHeadDim),    vector(kKvHeads * kHeadDim),         matrix(kHeads * kHeadDim, kWidth),
-                vector(kWidth),         matrix(kWidth, kFfn),              matrix(kWidth, kFfn),                matrix(kFfn, kWidth)};
+    Layer layer{vector(kWidth),
+                matrix(kWidth, kHeads * kHeadDim),
+                matrix(kWidth, kKvHeads * kHeadDim),
+                matrix(kWidth, kKvHeads * kHeadDim),
+                vector(kHeads * kHeadDim),
+                vector(kKvHeads * kHeadDim),
+                vector(kKvHeads * kHeadDim),
+                matrix(kHeads * kHeadDim, kWidth),
+                vector(kWidth),
+                matrix(kWidth, kFfn),
+                matrix(kWidth, kFfn),
+                matrix(kFfn, kWidth)};
     layers_.push_back(std::move(layer));
   }
   norm_ = vector(kWidth);
@@ -86,8 +95,8 @@ Problem SmallModel::problem(const Batch& batch, const Shape& shape) const {
     ValueId q;
     if (shape.fused) {
       q = p.node(Op::kFusedQkv,
-                 {normed, p.weight(w.q), p.weight(w.k), p.weight(w.v), bias(w.bq), bias(w.bk), bias(w.bv), positions, seqs, table, factors}, attrs,
-                 i);
+                 {normed, p.weight(w.q), p.weight(w.k), p.weight(w.v), bias(w.bq), bias(w.bk), bias(w.bv), positions, seqs, table, factors},
+                 attrs, i);
     } else {
       q = rope(product(normed, w.q, &w.bq), attrs);
       const ValueId k = rope(product(normed, w.k, &w.bk), k_attrs);

@@ -59,7 +59,12 @@ Status judge(std::span<const float> got, const RowValues& want, const Limits& li
     const auto width = static_cast<double>(want.width);
     const double energy = std::max(want.energy[r], width * (kSmallestNormal * 1e3) * (kSmallestNormal * 1e3));
     const double nmse = sum / energy, relative = largest / std::sqrt(energy / width);
-    if (nmse <= limits.nmse && relative <= limits.largest_error) continue;
+    if (nmse <= limits.nmse && relative <= limits.largest_error) {
+      const double concentration = largest / std::sqrt(sum / width);
+      if (limits.concentration == 0 || want.width < 100 || sum == 0 || concentration <= limits.concentration) continue;
+      return wrong(what, r, at, g[at], w[at],
+                   text("its error is {:.2g} times the RMS error of the row (limit {:.2g})", concentration, limits.concentration));
+    }
     return wrong(what, r, at, g[at], w[at],
                  text("NMSE of the row {:.2g} (limit {:.2g}), largest error {:.2g} of its RMS (limit {:.2g})", nmse, limits.nmse, relative,
                       limits.largest_error));

@@ -11,6 +11,9 @@ namespace minfer::conformance {
 struct Limits {
   double nmse;           // squared error of a row over its energy
   double largest_error;  // of one element, over the row's RMS (from its energy)
+  // Of one element, over the RMS of the errors of its row, where that has enough elements to tell: rounding spreads over a row, a wrong
+  // element stands alone. 0: not asked.
+  double concentration = 0;
 };
 
 // The usual pair: errors spread over a row stay within 8 times their RMS.

@@ -427,7 +427,7 @@ bool node_supported(const sdk::GraphView& graph, const mi_node& node) {
     case MI_OP_GET_ROWS: return graph.input(node, 0)->kind != MI_VALUE_WEIGHT || weight_ok(0);
     case MI_OP_RMS_NORM: return weight_ok(1);
     case MI_OP_MATMUL: return weight_ok(1) && weight_ok(2);
-    case MI_OP_ROPE: return node.attrs->head_dim % 2 == 0 && weight_ok(2);
+    case MI_OP_ROPE: return node.attrs->head_dim % 2 == 0 && node.attrs->rope_kind <= MI_ROPE_INTERLEAVED && weight_ok(2);
     case MI_OP_KV_STORE:
     case MI_OP_ATTENTION: return kv_ok();
     case MI_OP_ADD:
@@ -436,7 +436,7 @@ bool node_supported(const sdk::GraphView& graph, const mi_node& node) {
     case MI_OP_VIEW:
     case MI_OP_SILU_MUL: return true;
     case MI_OP_FUSED_QKV: {
-      bool ok = kv_ok();
+      bool ok = kv_ok() && node.attrs->rope_kind <= MI_ROPE_INTERLEAVED;
       for (uint32_t slot : {1u, 2u, 3u, 4u, 5u, 6u, 10u}) ok = ok && weight_ok(slot);
       return ok;
     }
