@@ -200,6 +200,65 @@ Status rotate(KvFixture& kv, const Turn& turn) {
   return kv.attend({{0, 5}, {0, 60}, {0, 127}, {0, 96}}, kHeads);
 }
 
+// ---- canonical rows ----
+
+// Values of canonical rows, by the definition of the format.
+std::vector<float> decode_rows(const KvLayout& layout, std::span<const std::byte> bytes, uint64_t n) {
+  const uint32_t dtype = layout.format == KvFormat::kF32 ? MI_TYPE_F32 : layout.format == KvFormat::kF16 ? MI_TYPE_F16 : MI_TYPE_Q8_0;
+  const std::vector<double> values = decode(dtype, bytes, n);
+  return {values.begin(), values.end()};
+}
+
+RowValues reference_rows(KvFixture& kv, std::span<const KvRows> ranges, bool of_k) {
+  RowValues out;
+  out.width = kv.width();
+  for (const KvRows& range : ranges)
+    for (uint32_t i = 0; i < range.n_rows; ++i) {
+      const uint64_t cell = uint64_t{range.block} * kKvBlockPositions + range.first_row + i;
+      const float* row = of_k ? kv.reference().k(cell) : kv.reference().v(cell);
+      out.x.insert(out.x.end(), row, row + out.width);
+      double energy = 0;
+      for (uint64_t e = 0; e < out.width; ++e) energy += static_cast<double>(row[e]) * row[e];
+      out.energy.push_back(energy);
+      out.defined.push_back(true);
+    }
+  return out;
+}
+
+// What was stored comes out as the reference holds it; put elsewhere it comes out again bit for bit, and is seen by attention.
+Status export_import(KvFixture& kv) {
+  Device& device = kv.context().device;
+  MINFER_TRY(kv.store(consecutive_rows(0, 0, 128)));
+  MINFER_TRY(kv.store(consecutive_rows(1, 0, 128)));
+  const std::vector<KvRows> from = {{kv.block(0, 64), 1, 31}, {kv.block(0, 0), 0, 64}, {kv.block(0, 64), 63, 1}};
+  const std::vector<KvRows> to = {{kv.block(1, 64), 1, 31}, {kv.block(1, 0), 0, 64}, {kv.block(1, 64), 63, 1}};
+  constexpr uint64_t kRows = 96;
+  const uint64_t row_bytes = kv_row_bytes(kv.layout());
+  std::vector<std::byte> k(kRows * row_bytes), v(k.size()), k2(k.size()), v2(k.size());
+  if (const Status status = device.kv_export(kv.layer(), from, k.data(), v.data()); !status.ok()) {
+    if (status.error().code == ErrorCode::kUnsupported) return unsupported("not supported");
+    return internal_error("kv_export: {}", status.error().text);
+  }
+  const Limits exact = kv.layout().format == KvFormat::kQ8_0 ? limits(1e-6) : kSameBits;
+  MINFER_TRY(judge(decode_rows(kv.layout(), k, kRows * kv.width()), reference_rows(kv, from, true), exact, "exported keys"));
+  MINFER_TRY(judge(decode_rows(kv.layout(), v, kRows * kv.width()), reference_rows(kv, from, false), exact, "exported values"));
+
+  MINFER_ASSIGN(const Regions before, read_regions(kv));
+  const std::vector<KvRows> outside = {to[0], {kv.block(1, 0), 60, 65}};
+  Status refused = device.kv_import(kv.layer(), outside, k.data(), v.data());
+  if (refused.ok()) return invalid("kv_import accepts rows outside a block");
+  MINFER_TRY(check_unchanged(kv, before, "an import that was refused"));
+
+  if (const Status status = device.kv_import(kv.layer(), to, k.data(), v.data()); !status.ok())
+    return internal_error("kv_import: {}", status.error().text);
+  if (const Status status = device.kv_export(kv.layer(), to, k2.data(), v2.data()); !status.ok())
+    return internal_error("kv_export: {}", status.error().text);
+  if (k2 != k || v2 != v) return invalid("imported {} are not exported with the same bits", k2 != k ? "keys" : "values");
+  for (size_t i = 0; i < from.size(); ++i)
+    kv.reference().copy({from[i].block, from[i].first_row, to[i].block, to[i].first_row, from[i].n_rows});
+  return kv.attend({{1, 20}, {1, 63}, {1, 95}, {1, 127}}, kHeads);
+}
+
 // ---- what must be refused ----
 
 // Runs rows whose positions, sequences or table are wrong: an error of the argument, and the device works on.
@@ -264,6 +323,7 @@ void add_kv_cases(std::vector<Case>& cases) {
     add("copy_block", copy_block);
     add("copy_rows", copy_rows);
     add("copy_refused", copy_refused);
+    add("export_import", export_import);
     for (const RopeKind kind : {RopeKind::kSplitHalves, RopeKind::kInterleaved})
       for (const Turn& turn : {Turn{kind, -37, false}, {kind, 21, false}, {kind, -64, true}})
         add(text("rotate/{}_{}{}", kind == RopeKind::kSplitHalves ? "split" : "interleaved", turn.delta, turn.factors ? "_factors" : ""),

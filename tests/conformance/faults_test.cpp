@@ -7,9 +7,7 @@ namespace minfer::test {
 namespace {
 
 // Everything the plain backend supports: the suite's reference and this one are written apart.
-TEST_CASE("conformance: a scalar backend without a fault passes") {
-  check_all_pass(conformance({MINFER_TEST_FAULTY}));
-}
+TEST_CASE("conformance: a scalar backend without a fault passes") { check_all_pass(conformance({MINFER_TEST_FAULTY})); }
 
 TEST_CASE("conformance: every planted fault fails the case that is made for it") {
   for (const FaultInfo& fault : kFaults) {

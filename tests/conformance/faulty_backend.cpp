@@ -70,7 +70,8 @@ void rotate(float* x, const mi_op_attrs& a, uint32_t n_head, double position, co
       float& first = x[h * a.head_dim + (split ? i : 2 * i)];
       float& second = x[h * a.head_dim + (split ? i + half : 2 * i + 1)];
       const double factor = factors && !faulty(Fault::kFactorsIgnored) ? (*factors)[i] : 1;
-      const double angle = position * static_cast<double>(a.rope_freq_scale) * std::pow(static_cast<double>(a.rope_freq_base), -2.0 * i / a.head_dim) / factor;
+      const double angle = position * static_cast<double>(a.rope_freq_scale) *
+                           std::pow(static_cast<double>(a.rope_freq_base), -2.0 * i / a.head_dim) / factor;
       const double p = first, q = second;
       first = static_cast<float>(p * std::cos(angle) - q * std::sin(angle));
       second = static_cast<float>(p * std::sin(angle) + q * std::cos(angle));
@@ -193,7 +194,8 @@ class FaultyPlan final : public sdk::Plan {
     if (position < 0 || static_cast<uint32_t>(position) >= n_ctx) sdk::fail(MI_INVALID_ARGUMENT, "position ", position);
     if (static_cast<uint64_t>(seq) >= table.rows()) sdk::fail(MI_INVALID_ARGUMENT, "sequence ", seq);
     const int32_t block = ids(n, table_slot)[static_cast<uint64_t>(seq) * table.width() + static_cast<uint64_t>(position) / 64];
-    if (block < 0 || static_cast<uint32_t>(block) >= n.kv.layout.n_blocks) sdk::fail(MI_INVALID_ARGUMENT, "no block for position ", position);
+    if (block < 0 || static_cast<uint32_t>(block) >= n.kv.layout.n_blocks)
+      sdk::fail(MI_INVALID_ARGUMENT, "no block for position ", position);
     return static_cast<uint64_t>(block) * 64 + static_cast<uint64_t>(position) % 64;
   }
 
@@ -370,7 +372,8 @@ class FaultyDevice final : public sdk::HostDevice {
       for (uint32_t slot = 0; slot < node.n_inputs; ++slot) mine.in.push_back(operand(node.inputs[slot]));
       if (node.n_outputs) mine.out = operand(node.outputs[0]);
       if (const mi_kv_layer* kv = graph.kv_layer(node.layer))
-        mine.kv = {kv->layout, static_cast<char*>(sdk::Buffer::from(kv->k)->host_ptr()), static_cast<char*>(sdk::Buffer::from(kv->v)->host_ptr())};
+        mine.kv = {kv->layout, static_cast<char*>(sdk::Buffer::from(kv->k)->host_ptr()),
+                   static_cast<char*>(sdk::Buffer::from(kv->v)->host_ptr())};
       plan->nodes.push_back(std::move(mine));
     }
     return plan;
