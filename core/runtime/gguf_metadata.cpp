@@ -1,5 +1,7 @@
 #include "runtime/gguf_metadata.hpp"
 
+#include "text/pretokenizers.hpp"
+
 namespace minfer {
 namespace {
 
@@ -52,7 +54,9 @@ Result<VocabularySource> read_vocabulary(const gguf::Metadata& metadata) {
   MINFER_ASSIGN(source.eom, optional_id(metadata, "tokenizer.ggml.eom_token_id"));
   MINFER_ASSIGN(source.unk, optional_id(metadata, "tokenizer.ggml.unknown_token_id"));
   MINFER_ASSIGN(source.pad, optional_id(metadata, "tokenizer.ggml.padding_token_id"));
-  MINFER_ASSIGN(source.add_bos, gguf::or_default(metadata.boolean("tokenizer.ggml.add_bos_token"), false));
+  const Pretokenizer* pretokenizer = find_pretokenizer(source.pre);
+  const bool usual = pretokenizer && pretokenizer->add_bos && source.bos;
+  MINFER_ASSIGN(source.add_bos, gguf::or_default(metadata.boolean("tokenizer.ggml.add_bos_token"), usual));
   return source;
 }
 

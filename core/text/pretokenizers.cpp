@@ -96,13 +96,19 @@ size_t spaces_before_word(std::string_view text, size_t begin, size_t run, bool 
   return last > begin ? last : run;
 }
 
-// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-size_t qwen2_piece_end(std::string_view text, size_t begin) {
+// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,kNumbers}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// Llama 3: three numbers at most; Qwen2: one.
+template <int kNumbers>
+size_t llama3_piece_end(std::string_view text, size_t begin) {
   if (const size_t n = contraction(text, begin, true)) return begin + n;
   const Char first = char_at(text, begin);
   const size_t next = begin + first.size;
   if (first.cls == CharClass::kLetter) return run_end(text, next, CharClass::kLetter);
-  if (first.cls == CharClass::kNumber) return next;
+  if (first.cls == CharClass::kNumber) {
+    size_t end = next;
+    for (int n = 1; n < kNumbers && class_at_is(text, end, CharClass::kNumber); ++n) end += char_at(text, end).size;
+    return end;
+  }
   if (!is_newline(text[begin]) && class_at_is(text, next, CharClass::kLetter)) return run_end(text, next, CharClass::kLetter);
 
   size_t symbols = begin;
@@ -119,25 +125,31 @@ size_t qwen2_piece_end(std::string_view text, size_t begin) {
   return spaces_before_word(text, begin, run, run == text.size());
 }
 
-// Each \p{N} alone; between them 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-size_t smollm_piece_end(std::string_view text, size_t begin) {
+// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// kNumbersAlone (SmolLM): each \p{N} is a piece, and the pattern is matched between them.
+template <bool kNumbersAlone>
+size_t gpt2_piece_end(std::string_view text, size_t begin) {
   if (const size_t n = contraction(text, begin, false)) return begin + n;
   const Char first = char_at(text, begin);
   const size_t next = begin + first.size;
-  if (first.cls == CharClass::kNumber) return next;
+  if (kNumbersAlone && first.cls == CharClass::kNumber) return next;
   if (first.cls != CharClass::kSpace) return run_end(text, next, first.cls);
-  if (text[begin] == ' ') {
-    if (class_at_is(text, next, CharClass::kLetter)) return run_end(text, next, CharClass::kLetter);
-    if (class_at_is(text, next, CharClass::kOther)) return run_end(text, next, CharClass::kOther);
+  if (text[begin] == ' ' && next < text.size()) {
+    const CharClass word = char_at(text, next).cls;
+    if (word != CharClass::kSpace && !(kNumbersAlone && word == CharClass::kNumber)) return run_end(text, next, word);
   }
   const size_t run = run_end(text, next, CharClass::kSpace);
-  return spaces_before_word(text, begin, run, run == text.size() || class_at_is(text, run, CharClass::kNumber));
+  return spaces_before_word(text, begin, run, run == text.size() || (kNumbersAlone && class_at_is(text, run, CharClass::kNumber)));
 }
 
 constexpr Pretokenizer kPretokenizers[] = {
-    {"qwen2", true, qwen2_piece_end},
-    {"deepseek-r1-qwen", true, qwen2_piece_end},
-    {"smollm", false, smollm_piece_end},
+    {.name = "qwen2", .normalize_nfc = true, .piece_end = llama3_piece_end<1>},
+    {.name = "deepseek-r1-qwen", .normalize_nfc = true, .piece_end = llama3_piece_end<1>},
+    {.name = "llama-bpe", .whole_pieces = true, .add_bos = true, .piece_end = llama3_piece_end<3>},
+    {.name = "llama3", .whole_pieces = true, .add_bos = true, .piece_end = llama3_piece_end<3>},
+    {.name = "llama-v3", .whole_pieces = true, .add_bos = true, .piece_end = llama3_piece_end<3>},
+    {.name = "smollm", .piece_end = gpt2_piece_end<true>},
+    {.name = "gpt-2", .piece_end = gpt2_piece_end<false>},
 };
 
 }  // namespace

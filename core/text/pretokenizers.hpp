@@ -10,10 +10,12 @@ namespace minfer {
 
 struct Pretokenizer {
   std::string_view name;
-  bool normalize_nfc;  // the family's reference tokenizer normalises text to NFC first
+  bool normalize_nfc = false;  // the family's reference tokenizer normalises text to NFC first
+  bool whole_pieces = false;   // a piece that is a token is taken as it is, whatever merges lead to ("ignore_merges" in tokenizer.json)
+  bool add_bos = false;        // BOS goes in front where the file does not say (tokenizer.ggml.add_bos_token)
   // End of the piece that begins at text[begin]; begin < text.size() and the result is > begin. The ends of `text` are ends
   // of text to the pattern: it never looks across a special token. Bytes that are not UTF-8 are neither letter, number nor space.
-  size_t (*piece_end)(std::string_view text, size_t begin);
+  size_t (*piece_end)(std::string_view text, size_t begin) = nullptr;
 };
 
 // Null when the name is unknown. The row is static.

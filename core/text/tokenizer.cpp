@@ -65,7 +65,12 @@ Result<std::vector<TokenId>> Tokenizer::encode_text(std::string_view text, const
     }
     for (size_t begin = 0; begin < plain.size();) {
       const size_t end = pretokenizer_->piece_end(plain, begin);
-      merger.encode(plain.substr(begin, end - begin), ids);
+      const std::string_view piece = plain.substr(begin, end - begin);
+      const TokenId whole = pretokenizer_->whole_pieces ? vocabulary_.find(piece) : kNoToken;
+      if (whole != kNoToken)
+        ids.push_back(whole);
+      else
+        merger.encode(piece, ids);
       begin = end;
     }
   };

@@ -60,6 +60,26 @@ TEST_CASE("text/pretokenizers: smollm isolates digits, which are ends of text to
   CHECK(smollm("1'll") == Pieces{"1", "'ll"});
 }
 
+TEST_CASE("text/pretokenizers: llama-bpe takes numbers by threes and is otherwise like qwen2", "[text]") {
+  const auto llama = [](const std::string& text) { return split("llama-bpe", text); };
+  CHECK(llama("a 1234567 b") == Pieces{"a", " ", "123", "456", "7", " b"});
+  CHECK(llama("12") == Pieces{"12"});
+  CHECK(llama("\xD9\xA1\xD9\xA2\xD9\xA3\xD9\xA4"
+              "5") == Pieces{"\xD9\xA1\xD9\xA2\xD9\xA3",
+                             "\xD9\xA4"
+                             "5"});
+  CHECK(llama("it's I'VE (word .\r\n\n x") == Pieces{"it", "'s", " I", "'VE", " (", "word", " .\r\n\n", " x"});
+}
+
+TEST_CASE("text/pretokenizers: gpt-2 joins a space to the word or number or symbols behind it", "[text]") {
+  const auto gpt2 = [](const std::string& text) { return split("gpt-2", text); };
+  CHECK(gpt2("Hello world, 42!") == Pieces{"Hello", " world", ",", " 42", "!"});
+  CHECK(gpt2("a  1  b   ") == Pieces{"a", " ", " 1", " ", " b", "   "});
+  CHECK(gpt2("it's IT'S") == Pieces{"it", "'s", " IT", "'", "S"});
+  CHECK(gpt2("x.\n\ny\tz") == Pieces{"x", ".", "\n", "\n", "y", "\t", "z"});
+  CHECK(gpt2("1234567") == Pieces{"1234567"});
+}
+
 TEST_CASE("text/pretokenizers: white space is the Unicode property, not more and not less", "[text]") {
   // After a letter: a space character begins a piece of white space, any other sticks to the letter that follows or to symbols.
   for (const char* space : {"\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x8A", "\xE2\x80\xA8", "\xE2\x80\xA9",
@@ -84,5 +104,14 @@ TEST_CASE("text/pretokenizers: names are looked up exactly and listed for messag
   CHECK(find_pretokenizer("deepseek-r1-qwen") != nullptr);
   CHECK(find_pretokenizer("qwen") == nullptr);
   CHECK(find_pretokenizer("") == nullptr);
-  CHECK(pretokenizer_names() == "qwen2, deepseek-r1-qwen, smollm");
+  for (const char* name : {"llama-bpe", "llama3", "llama-v3"}) {
+    REQUIRE(find_pretokenizer(name));
+    CHECK(find_pretokenizer(name)->whole_pieces);
+    CHECK(find_pretokenizer(name)->add_bos);
+    CHECK_FALSE(find_pretokenizer(name)->normalize_nfc);
+  }
+  REQUIRE(find_pretokenizer("gpt-2"));
+  CHECK_FALSE(find_pretokenizer("gpt-2")->whole_pieces);
+  CHECK_FALSE(find_pretokenizer("gpt-2")->add_bos);
+  CHECK(pretokenizer_names() == "qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, smollm, gpt-2");
 }

@@ -20,6 +20,11 @@ TEST_CASE("text/tokenizer: the 307-token qwen2 vocabulary gives the golden ids",
   CHECK(test::check_golden(make(test::read_vocabulary("tiny_qwen2")), "tiny_qwen2", true) == 347);
 }
 
+TEST_CASE("text/tokenizer: llama-bpe and gpt-2 give the ids of the tokenizers package", "[text]") {
+  CHECK(test::check_golden(make(test::read_vocabulary("tiny_llama_bpe")), "tiny_llama_bpe", false) == 494);
+  CHECK(test::check_golden(make(test::read_vocabulary("tiny_gpt2")), "tiny_gpt2", false) == 494);
+}
+
 TEST_CASE("text/tokenizer: the 307-token smollm vocabulary gives the golden ids", "[text]") {
   CHECK(test::check_golden(make(test::read_vocabulary("tiny_smollm")), "tiny_smollm", false) == 347);
 }
