@@ -21,7 +21,7 @@ class ModelArchitecture {
  public:
   virtual ~ModelArchitecture() = default;
   virtual const ModelInfo& info() const = 0;
-  // What graphs refer to, by weight id. Shapes and roles are the architecture's, dtype is filled from the file.
+  // What graphs refer to, by weight id. Shapes and roles are the architecture's, dtype is filled from the file, where it is not a constant.
   virtual const std::vector<WeightInfo>& weights() const = 0;
   // Pure and deterministic: equal params give equal graphs. Builds from params.n_tokens and params.n_out alone.
   virtual Status build(const GraphParams& params, GraphBuilder& builder) = 0;

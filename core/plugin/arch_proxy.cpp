@@ -54,7 +54,7 @@ Result<Shape> read_shape(const uint64_t* dims, uint32_t n_dims) {
   return shape;
 }
 
-// Collects the weights a model names, each checked against the file.
+// Collects the weights a model names, each that is not the model's own checked against the file.
 struct WeightCollector {
   const MetadataSource& metadata;
   std::vector<WeightInfo> weights;
@@ -65,6 +65,11 @@ struct WeightCollector {
     info.roles = desc.roles;
     info.layer = desc.layer;
     MINFER_ASSIGN(info.shape, read_shape(desc.dims, desc.n_dims));
+    if (MI_HAS_FIELD(mi_weight_desc, &desc, values) && desc.values) {
+      if (info.shape.n_dims != 1 || info.roles != kRoleVector) return internal_error("constant {} is not a vector", info.name);
+      info.values.assign(desc.values, desc.values + info.shape.dims[0]);
+      return take(std::move(info), out_id);
+    }
     const auto tensor = metadata.get_tensor(info.name);
     if (!tensor.ok()) {
       if (tensor.error().code != ErrorCode::kNotFound) return tensor.error();
@@ -74,6 +79,11 @@ struct WeightCollector {
       return invalid("tensor {} has shape {} in the file, the model's metadata ask for {}", info.name, tensor->shape.text(),
                      info.shape.text());
     info.dtype = tensor->dtype;
+    return take(std::move(info), out_id);
+  }
+
+ private:
+  Status take(WeightInfo info, uint32_t* out_id) {
     *out_id = static_cast<uint32_t>(weights.size());
     weights.push_back(std::move(info));
     return {};

@@ -104,7 +104,12 @@ std::string Model::weight_types() const {
 
 Status Model::import_weights(const ModelOptions& options, const Notice& notice) {
   std::vector<std::span<const std::byte>> data;
-  for (const WeightInfo& weight : architecture_->weights()) {
+  const std::vector<WeightInfo>& weights = architecture_->weights();
+  for (const WeightInfo& weight : weights) {
+    if (!weight.values.empty()) {
+      data.push_back(std::as_bytes(std::span(weight.values)));
+      continue;
+    }
     const gguf::Tensor* tensor = file_.tensors().find(weight.name);
     if (!tensor) return not_found("tensor '{}' is missing", weight.name);
     data.push_back(tensor->bytes);
@@ -127,7 +132,7 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   size_t n_copied = 0;
   const auto source_done = [&](uint32_t id) {
     ++n_copied;
-    file_.drop_pages(data[id]);
+    if (weights[id].values.empty()) file_.drop_pages(data[id]);
   };
   MINFER_TRY(file_.check_unchanged());  // else the system reports a page that is gone with a signal
   MINFER_ASSIGN(engine_, LoadedModel::load(*architecture_, devices_, std::move(placement), data, source_done));

@@ -15,7 +15,6 @@ class Llama final : public sdk::DecoderArchitecture {
     sdk::DecoderTraits traits;
     traits.arch = "llama";
     traits.rope_kind = MI_ROPE_INTERLEAVED;
-    traits.rope_freq_factors = true;
     return traits;
   }
 };

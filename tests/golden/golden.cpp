@@ -23,7 +23,11 @@ std::vector<TinyCase> tiny_cases(const std::string& architecture) {
 
 std::vector<TinySequence> tiny_reference(const TinyCase& tiny) {
   std::filesystem::path name = tiny.file;
-  const json reference = json::parse(read_file(data_dir() / "tiny/ref" / name.replace_extension(".json")));
+  return read_reference(data_dir() / "tiny/ref" / name.replace_extension(".json"));
+}
+
+std::vector<TinySequence> read_reference(const std::filesystem::path& path) {
+  const json reference = json::parse(read_file(path));
   std::vector<TinySequence> sequences;
   for (const json& entry : reference["sequences"]) sequences.push_back({entry["ids"], entry["rows"], entry["logits"]});
   return sequences;

@@ -27,6 +27,7 @@ struct TinySequence {
   std::vector<std::vector<double>> logits;  // [row][vocabulary]
 };
 std::vector<TinySequence> tiny_reference(const TinyCase& tiny);
+std::vector<TinySequence> read_reference(const std::filesystem::path& json);
 
 struct Difference {
   double rms = 0;

@@ -8,13 +8,14 @@
 
 namespace minfer {
 
-// A weight as graphs see it: the shape and type that the model file holds.
+// A weight as graphs see it: the shape and type that the model file holds, or a constant of the architecture.
 struct WeightInfo {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
   uint32_t roles = 0;  // WeightRole bits
   uint32_t layer = 0;
+  std::vector<float> values;  // of a constant, which is f32; empty: the file holds the weight
   friend bool operator==(const WeightInfo&, const WeightInfo&) = default;
 };
 enum WeightRole : uint32_t { kRoleMatrix = 1, kRoleVector = 2, kRoleEmbedding = 4, kRoleOutput = 8 };

@@ -201,10 +201,8 @@ TEST_CASE("arch/qwen2: a bad hyper-parameter is refused with its key and value")
       {"rope.freq_base", HUGE_VAL, "inf"},
       {"rope.dimension_count", uint64_t{7}, "is 7: must equal the head size 8"},
       {"rope.dimension_count", uint64_t{16}, "is 16: must equal the head size 8"},
-      {"rope.scaling.type", std::string("yarn"), "'yarn'"},
-      {"rope.scaling.type", std::string("linear"), "'linear'"},
-      {"rope.scaling.factor", 4.0, "is 4"},
-      {"rope.scale_linear", 2.0, "is 2"},
+      {"rope.scaling.factor", 4.0, "is 4: only 1"},  // of which kind?
+      {"rope.scale_linear", 0.0, "is 0"},
       {"attention.sliding_window", uint64_t{4096}, "is 4096: not supported"},
       {"attention.key_length", uint64_t{16}, "must equal the head size 8"},
       {"block_count", uint64_t{0}, "is 0"},

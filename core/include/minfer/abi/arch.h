@@ -44,7 +44,8 @@ typedef struct mi_model_info {
   uint32_t reserved;
 } mi_model_info;
 
-/* One weight that graphs refer to. dims is what the file must hold, or the load is refused naming both shapes. */
+/* One weight that graphs refer to. dims is what the file must hold, or the load is refused naming both shapes. With `values` the
+ * weight is the model's own: f32, as many as dims say, copied during the call; the file is not asked, and name is for people. */
 typedef struct mi_weight_desc {
   uint32_t struct_size;
   uint32_t roles; /* MI_ROLE_* */
@@ -52,6 +53,7 @@ typedef struct mi_weight_desc {
   uint32_t layer;
   uint32_t n_dims;
   uint64_t dims[4];
+  const float* values; /* NULL: the tensor of that name in the file */
 } mi_weight_desc;
 
 /* add gives the weight its id: 0, 1, 2 ... in the order of the calls. */

@@ -119,13 +119,23 @@ class WeightTable {
     return add(std::move(name), layer, MI_ROLE_MATRIX, {n_in, n_out});
   }
   Weight vector(std::string name, uint32_t layer, uint64_t n) { return add(std::move(name), layer, MI_ROLE_VECTOR, {n}); }
+  // Not from the file: these values, which the model has worked out. The name is for people.
+  Weight constant(std::string name, uint32_t layer, std::vector<float> values) {
+    const Weight weight = vector(std::move(name), layer, values.size());
+    entries_.back().values = std::move(values);
+    return weight;
+  }
 
   void emit(const mi_weight_sink_v1* sink) const {
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
-      const mi_weight_desc desc = {sizeof(mi_weight_desc), entry.roles,
-                                   to_abi(entry.name),     entry.layer,
-                                   entry.n_dims,           {entry.dims[0], entry.dims[1], entry.dims[2], entry.dims[3]}};
+      const mi_weight_desc desc = {sizeof(mi_weight_desc),
+                                   entry.roles,
+                                   to_abi(entry.name),
+                                   entry.layer,
+                                   entry.n_dims,
+                                   {entry.dims[0], entry.dims[1], entry.dims[2], entry.dims[3]},
+                                   entry.values.empty() ? nullptr : entry.values.data()};
       uint32_t id = MI_NONE;
       mi_error error{};
       error.struct_size = sizeof error;
@@ -142,6 +152,7 @@ class WeightTable {
     uint32_t roles = 0;
     uint32_t n_dims = 0;
     uint64_t dims[4] = {1, 1, 1, 1};
+    std::vector<float> values;  // of a constant
   };
   std::vector<Entry> entries_;
 };

@@ -20,13 +20,12 @@ struct DecoderTraits {
   bool qkv_bias = false;
   bool qk_norm = false;            // attn_q_norm and attn_k_norm: each head of q and k is normed before the rotation
   bool head_size_in_file = false;  // attention.key_length, which may differ from embedding_length / head_count
-  bool rope_freq_factors = false;  // rope_freqs.weight divides the frequencies, where the file has it
 };
 
 class DecoderModel final : public Model {
  public:
   DecoderModel(const Metadata& metadata, const DecoderTraits& traits)
-      : traits_(traits), hparams_(read_hparams(metadata, traits.arch, {traits.head_size_in_file})) {
+      : traits_(traits), hparams_(read_hparams(metadata, traits.arch, {traits.head_size_in_file, true})) {
     list_weights(metadata);
   }
 
@@ -80,9 +79,10 @@ class DecoderModel final : public Model {
     shape.n_head = hparams_.n_head;
     shape.n_head_kv = hparams_.n_head_kv;
     shape.head_dim = hparams_.head_dim;
-    shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hparams_.head_dim)));
+    shape.scale = static_cast<float>(hparams_.rope_scaling.score_scale / std::sqrt(static_cast<double>(hparams_.head_dim)));
     shape.rope.kind = traits_.rope_kind;
     shape.rope.freq_base = hparams_.rope_freq_base;
+    shape.rope.freq_scale = hparams_.rope_scaling.freq_scale;
     shape.qk_norm_eps = hparams_.rms_eps;
     return shape;
   }
@@ -95,9 +95,11 @@ class DecoderModel final : public Model {
 
     token_embd_ = table_.add("token_embd.weight", MI_LAYER_EMBEDDING,
                              tied ? MI_ROLE_EMBEDDING | MI_ROLE_OUTPUT | MI_ROLE_MATRIX : MI_ROLE_EMBEDDING, {n_embd, hparams_.n_vocab});
-    Weight freq_factors;
-    if (traits_.rope_freq_factors && metadata.find_tensor("rope_freqs.weight"))
+    Weight freq_factors;  // of all layers
+    if (metadata.find_tensor("rope_freqs.weight"))
       freq_factors = table_.vector("rope_freqs.weight", 0, hparams_.head_dim / 2);
+    else if (!hparams_.rope_scaling.freq_factors.empty())
+      freq_factors = table_.constant("rope scaling", 0, hparams_.rope_scaling.freq_factors);
     for (uint32_t il = 0; il < hparams_.n_layers; ++il) {
       const auto name = [il](const char* part) { return join("blk.", il, '.', part); };
       Layer layer;

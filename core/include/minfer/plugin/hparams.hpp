@@ -5,7 +5,7 @@
 #ifndef MINFER_PLUGIN_HPARAMS_HPP_
 #define MINFER_PLUGIN_HPARAMS_HPP_
 
-#include "minfer/plugin/arch.hpp"
+#include "minfer/plugin/rope_scaling.hpp"
 
 MINFER_SDK_BEGIN
 
@@ -20,12 +20,15 @@ struct HParams {
   uint32_t head_dim = 0;
   float rms_eps = 0;
   float rope_freq_base = 0;
+  RopeScaling rope_scaling;
 };
 
 // Where architectures differ in what a file may say.
 struct HParamRules {
   // attention.key_length and value_length are there and give the size of a head, whatever embedding_length / head_count is.
   bool head_size_in_file = false;
+  // The architecture applies HParams::rope_scaling; without it a file that has any is refused.
+  bool rope_scaling = false;
 };
 
 namespace hparams_detail {
@@ -34,18 +37,6 @@ namespace hparams_detail {
 inline void refuse_unless_zero(const Metadata& metadata, const std::string& key) {
   const std::optional<double> value = metadata.find_f64(key);
   if (value && *value != 0) fail(MI_UNSUPPORTED, key, " is ", *value, ": not supported");
-}
-
-inline void refuse_rope_scaling(const Metadata& metadata, const std::string& prefix) {
-  const std::string type_key = prefix + "rope.scaling.type";
-  const std::optional<std::string_view> type = metadata.find_string(type_key);
-  if (type && *type != "none") fail(MI_UNSUPPORTED, type_key, " is '", *type, "': only 'none' is supported");
-  for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
-    const std::string key = prefix + name;
-    const std::optional<double> factor = metadata.find_f64(key);
-    if (factor && *factor != 1 && !(type && *type == "none"))
-      fail(MI_UNSUPPORTED, key, " is ", *factor, ": only 1 (no scaling) is supported");
-  }
 }
 
 }  // namespace hparams_detail
@@ -98,7 +89,9 @@ inline HParams read_hparams(const Metadata& metadata, const std::string& arch, c
 
   h.rms_eps = metadata.positive_f32(key("attention.layer_norm_rms_epsilon"));
   h.rope_freq_base = metadata.positive_f32_or(key("rope.freq_base"), 10000.0f);
-  hparams_detail::refuse_rope_scaling(metadata, prefix);
+  h.rope_scaling = read_rope_scaling(metadata, prefix, h.head_dim, h.rope_freq_base, h.n_ctx_train);
+  if (!rules.rope_scaling && !h.rope_scaling.none())
+    fail(MI_UNSUPPORTED, key("rope.scaling"), ": the architecture does not scale positions");
   for (const char* name : {"attention.sliding_window", "attention.clamp_kqv", "attention.max_alibi_bias", "expert_count",
                            "attn_logit_softcapping", "final_logit_softcapping"})
     hparams_detail::refuse_unless_zero(metadata, key(name));

@@ -1,5 +1,6 @@
 // The planner on a whole toy model: how many barriers a step has, and that grouping nodes never changes a bit.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -228,4 +229,24 @@ TEST_CASE("cpu/planner: sessions on four threads share the device and give the b
   for (uint32_t i = 0; i < 4; ++i) threads.emplace_back([&, i] { together[i] = run(i); });
   for (std::thread& thread : threads) thread.join();
   for (uint32_t i = 0; i < 4; ++i) CHECK(same_bits(together[i], alone[i]));
+}
+
+// A model may be freed and another's factors lie at the same address.
+TEST_CASE("cpu/planner: rotation tables are known by their factors and not by where these lie") {
+  cpu::RopeTables tables;
+  mi_op_attrs attrs{};
+  attrs.rope_freq_base = 10000;
+  attrs.rope_freq_scale = 1;
+  std::vector<float> factors{1, 2};
+  const auto angle_of_pair_1 = [&](const float* f) {
+    const auto table = tables.get(8, 4, attrs, f);
+    return table.sin[1 * 2 + 1];  // position 1; 10000^(-2/4) = 0.01
+  };
+  CHECK(angle_of_pair_1(factors.data()) == Approx(std::sin(0.005)));
+  const std::vector<float> same = factors;
+  CHECK(tables.get(8, 4, attrs, same.data()).sin == tables.get(8, 4, attrs, factors.data()).sin);
+  factors[1] = 4;
+  CHECK(angle_of_pair_1(factors.data()) == Approx(std::sin(0.0025)));
+  CHECK(angle_of_pair_1(nullptr) == Approx(std::sin(0.01)));
+  CHECK(angle_of_pair_1(same.data()) == Approx(std::sin(0.005)));
 }
