@@ -113,6 +113,14 @@ TEST_CASE("remote/offload: factors of the rotation that all layers share lie on 
   CHECK(model->engine().placement().fallbacks.empty());
   CHECK(model->engine().placement().kv_device == std::vector<uint32_t>{0, 1});
 }
+
+TEST_CASE("remote/offload: weights that the model itself has worked out reach the device") {
+  const auto file = data_dir() / "rope/llama_yarn.gguf";
+  const ModelOnCpu alone(file);
+  const ModelOnBackends model(file, {backend("remote", 1), cpu()});
+  const std::vector<int32_t> ids = tokens(alone, 73);
+  CHECK(same_bits(prompt_and_decode(*model.session(256), ids), prompt_and_decode(*alone.session(256), ids)));
+}
 #endif
 
 TEST_CASE("remote/offload: layers that no listed backend takes are refused") {

@@ -148,7 +148,7 @@ std::vector<std::unique_ptr<Device>> open_test_devices() {
   return std::move(*devices);
 }
 
-const std::vector<WeightInfo> kWeights = {{"embd", DType::kF16, Shape{8, 5}, kRoleEmbedding, kEmbeddingLayer}};
+const std::vector<WeightInfo> kWeights = {{"embd", DType::kF16, Shape{8, 5}, kRoleEmbedding, kEmbeddingLayer, {}}};
 
 // embedding -> rope -> kv_store in layer 3
 Graph small_graph() {
