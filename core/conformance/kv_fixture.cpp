@@ -17,7 +17,7 @@ KvFixture::KvFixture(Context& context, KvLayout layout, uint32_t n_positions, ui
   const uint32_t per_seq = (n_positions + kKvBlockPositions - 1) / kKvBlockPositions;
   layout_.n_blocks = per_seq * n_seqs + 3;
   const std::vector<uint32_t> blocks = context.random.permutation(layout_.n_blocks);
-  table_.assign(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(per_seq * n_seqs));
+  table_.assign(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(per_seq) * n_seqs);
   reference_.emplace(kLayer, ReferenceKv(layout_));
 }
 

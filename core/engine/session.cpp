@@ -197,7 +197,7 @@ Status Session::export_kv(SeqId seq, uint32_t layer, std::span<std::byte> out) c
 Status Session::import_kv(SeqId seq, uint32_t n_positions,
                           const std::function<Status(uint32_t layer, std::span<std::byte> bytes)>& read_layer) {
   if (cursor(seq) != 0) return invalid("sequence {} is not empty, it holds {} positions", seq, cursor(seq));
-  const Status done = catch_out_of_memory([&]() -> Status {
+  Status done = catch_out_of_memory([&]() -> Status {
     {
       const std::lock_guard turn(model_.device_turn());
       MINFER_TRY(kv_.ensure());

@@ -137,7 +137,7 @@ Result<ModelFile> ModelFile::open_parts(const fs::path& path) {
     const fs::path part_path = path.parent_path() / split_file_name(prefix, number, count);
     OpenedPart part;
     if (number == 1) {
-      part = std::move(first);
+      part = std::move(first);  // NOLINT(bugprone-use-after-move): in the first round alone
     } else {
       auto opened = open_part(part_path);
       if (!opened.ok()) return opened.error().in(text("part {} of {} of '{}'", number, count, path.string()));

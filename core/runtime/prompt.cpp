@@ -14,7 +14,7 @@ constexpr std::string_view kSpaces = " \t\n\v\f\r";
 // Text that occurs neither in the messages nor in the control tokens.
 std::string unused_mark(const std::vector<ChatMessage>& messages) {
   for (uint32_t n = 0;; ++n) {
-    const std::string mark = text("\xEE\x80\x80{}\xEE\x80\x81", n);  // between two private-use characters
+    std::string mark = text("\xEE\x80\x80{}\xEE\x80\x81", n);  // between two private-use characters
     const auto has_mark = [&](const ChatMessage& m) { return m.content.find(mark) != std::string::npos; };
     if (std::none_of(messages.begin(), messages.end(), has_mark)) return mark;
   }

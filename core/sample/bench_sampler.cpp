@@ -17,7 +17,7 @@ std::vector<float> make_row() {
   return row;
 }
 
-void run(benchmark::State& state, SamplerParams params) {
+void run(benchmark::State& state, const SamplerParams& params) {
   const std::vector<float> row = make_row();
   auto sampler = Sampler::create(params, kVocab, 4096);
   if (!sampler.ok()) return state.SkipWithError(sampler.error().text.c_str());

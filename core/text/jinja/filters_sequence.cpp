@@ -78,7 +78,7 @@ Result<std::vector<size_t>> sorted_order(Runtime& rt, const std::vector<Value>& 
     if (!smaller.ok()) failed = smaller.error();
     return smaller.ok() && *smaller;
   });
-  MINFER_TRY(failed);
+  if (!failed.ok()) return failed.error();
   return order;
 }
 

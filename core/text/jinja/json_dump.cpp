@@ -131,7 +131,7 @@ class Dumper {
         if (!smaller.ok()) failed = smaller.error();
         return smaller.ok() && *smaller;
       });
-      MINFER_TRY(failed);
+      if (!failed.ok()) return failed.error();
     }
     out_ += '{';
     ++level_;
