@@ -176,9 +176,35 @@ Status read_sampling(const Node& node, SamplingConfig& c) {
   return r.finish();
 }
 
-Status read_prompt(const Node& node, PromptConfig& c) {
+// auto, off, a file (its name holds '/' or '.') or the name of a template that is looked up later.
+Status read_template(const Node& node, const fs::path& base_dir, PromptConfig& c) {
+  c.template_source.clear();
+  if (is_scalar(node, "auto") || is_scalar(node, "off")) {
+    c.chat_template = node.text == "off" ? PromptTemplate::kOff : PromptTemplate::kAuto;
+    return {};
+  }
+  MINFER_ASSIGN(std::string source, yaml::read_string(node));
+  if (source.find_first_of("/.") != std::string::npos) {
+    if (source.find('\0') != std::string::npos) return node.error("a path holds a zero byte");
+    if (source.front() == '~') return node.error("'~' is not expanded here; write the full path");
+    c.chat_template = PromptTemplate::kFile;
+    c.template_source = (base_dir / source).lexically_normal().string();
+    return {};
+  }
+  const auto allowed = [](char ch) {
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '_' || ch == '-';
+  };
+  if (source.empty() || !std::all_of(source.begin(), source.end(), allowed))
+    return node.error(
+        text("must be auto, off, the name of a template or a file (with '/' or '.' in its name), found {}", yaml::quote(source)));
+  c.chat_template = PromptTemplate::kName;
+  c.template_source = std::move(source);
+  return {};
+}
+
+Status read_prompt(const Node& node, const fs::path& base_dir, PromptConfig& c) {
   Reader r(node);
-  c.chat_template = r.choice("template", c.chat_template, {{"auto", PromptTemplate::kAuto}, {"off", PromptTemplate::kOff}});
+  if (const Node* chat_template = r.node("template")) r.check(read_template(*chat_template, base_dir, c));
   if (r.node("system")) c.system = r.string("system", "");
   return r.finish();
 }
@@ -228,7 +254,7 @@ Status read_keys(const Node& root, const fs::path& base_dir, std::string_view ca
   if (const Node* section = r.node("context")) r.check(read_context(*section, c.context));
   if (const Node* section = r.node("generation")) r.check(read_generation(*section, c.generation));
   if (const Node* section = r.node("sampling")) r.check(read_sampling(*section, c.sampling));
-  if (const Node* section = r.node("prompt")) r.check(read_prompt(*section, c.prompt));
+  if (const Node* section = r.node("prompt")) r.check(read_prompt(*section, base_dir, c.prompt));
   if (const Node* section = r.node("plugins")) r.check(read_plugins(*section, base_dir, c.plugins));
   if (!caller_key.empty()) r.node(caller_key);
   return r.finish();

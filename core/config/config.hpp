@@ -83,11 +83,12 @@ struct SamplingConfig {
   friend bool operator==(const SamplingConfig&, const SamplingConfig&) = default;
 };
 
-enum class PromptTemplate { kAuto, kOff };
+enum class PromptTemplate { kAuto, kOff, kName, kFile };
 
 struct PromptConfig {
   PromptTemplate chat_template = PromptTemplate::kAuto;  // kAuto: the model file's own; kOff: the raw prompt
   std::optional<std::string> system;                     // system message; unset differs from empty
+  std::string template_source = {};                      // kName: of a shipped template; kFile: absolute path
   friend bool operator==(const PromptConfig&, const PromptConfig&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.hpp"
+#include "programs/chat_template_source.hpp"
 #include "programs/eval_commands.hpp"
 #include "programs/loading.hpp"
 #include "programs/prompt_source.hpp"
@@ -105,8 +106,9 @@ Status eval_detokenize(const EvalArguments& arguments) {
 
 Status eval_render(const EvalArguments& arguments) {
   MINFER_ASSIGN(const TextParts model, open_model(arguments));
-  if (model.chat_template.empty()) return not_found("the model has no chat template");
-  MINFER_ASSIGN(const ChatTemplate chat_template, ChatTemplate::parse(model.chat_template, "tokenizer.chat_template"));
+  MINFER_ASSIGN(const TemplateSource source, find_chat_template(arguments.config.prompt, model.chat_template, template_folder()));
+  if (source.text.empty()) return not_found("the model has no chat template; give one with --chat-template");
+  MINFER_ASSIGN(const ChatTemplate chat_template, ChatTemplate::parse(source.text, source.name));
   MINFER_ASSIGN(const std::string bytes, read_all(0, "standard input"));
   const Json input = Json::parse(bytes, nullptr, false);
   if (!input.is_object() || !input.contains("messages") || !input["messages"].is_array())

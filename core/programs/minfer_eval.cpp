@@ -32,7 +32,7 @@ std::vector<Command> commands() {
        eval_detokenize},
       {"render",
        "{\"messages\": [...], \"tools\": [...], \"add_generation_prompt\": true} on standard input, the text of the chat template out",
-       {},
+       {{"chat-template", 0, kValue, "NAME|FILE", "prompt.template", "another template than the model's"}},
        {},
        eval_render},
       {"logits",

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "programs/chat_template_source.hpp"
 #include "programs/run_options.hpp"
 #include "programs/run_report.hpp"
 #include "runtime/from_config.hpp"
@@ -80,13 +81,13 @@ Status dump_graphs(const RunArguments& run, const Model& model) {
 
 Result<std::vector<int32_t>> make_prompt(const RunArguments& run, const Model& model, const Notes& notes) {
   const PromptConfig& prompt = run.config.prompt;
-  const bool wanted = prompt.chat_template == PromptTemplate::kAuto;
-  if (!wanted || model.chat_template().empty()) {
-    if (wanted) notes.line("The model has no chat template: the prompt is used as it is.");
+  MINFER_ASSIGN(const TemplateSource source, find_chat_template(prompt, model.chat_template(), template_folder()));
+  if (source.text.empty()) {
+    if (prompt.chat_template != PromptTemplate::kOff) notes.line("The model has no chat template: the prompt is used as it is.");
     if (prompt.system) notes.line("The system message is not used: there is no chat template.");
     return raw_prompt(model.tokenizer(), run.prompt);
   }
-  MINFER_ASSIGN(const ChatTemplate chat_template, ChatTemplate::parse(model.chat_template(), "tokenizer.chat_template"));
+  MINFER_ASSIGN(const ChatTemplate chat_template, ChatTemplate::parse(source.text, source.name));
   std::vector<ChatMessage> messages;
   if (prompt.system) messages.push_back({"system", *prompt.system});
   messages.push_back({"user", run.prompt});
@@ -95,7 +96,8 @@ Result<std::vector<int32_t>> make_prompt(const RunArguments& run, const Model& m
 
 // What stays when the context is shifted: all that stands before the user's message.
 Result<uint32_t> positions_to_keep(const RunArguments& run, const Model& model, const std::vector<int32_t>& prompt) {
-  if (run.config.prompt.chat_template != PromptTemplate::kAuto || model.chat_template().empty()) return 0u;
+  MINFER_ASSIGN(const TemplateSource source, find_chat_template(run.config.prompt, model.chat_template(), template_folder()));
+  if (source.text.empty()) return 0u;
   RunArguments other = run;
   other.prompt.clear();
   MINFER_ASSIGN(const std::vector<int32_t> without, make_prompt(other, model, Notes(true)));
@@ -150,6 +152,7 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
 Result<int> run_model(const RunArguments& run) {
   const Notes notes(run.quiet);
   MINFER_ASSIGN(const std::filesystem::path path, find_model(run.config));
+  MINFER_TRY(find_chat_template(run.config.prompt, {}, template_folder()).status());  // a wrong name is told before the model is loaded
   notes.line("Loading model: " + path.string());
   MINFER_ASSIGN(const Loaded loaded, load_model(run.config, path, run.backends, [&](std::string_view line) { notes.line(line); }));
   print_header(notes, *loaded.model);

@@ -25,11 +25,15 @@ constexpr std::string_view kEnvironment =
 
 std::vector<OptionGroup> option_groups() {
   using enum OptionKind;
-  OptionGroup prompt{"Prompt",
-                     {{"file", 'f', kValue, "FILE", "", "read the prompt from a file, byte for byte (a UTF-8 BOM is dropped)"},
-                      {"system", 0, kValue, "TEXT", "prompt.system", "system message; default none"},
-                      {"no-template", 0, kFlag, "off", "prompt.template",
-                       "feed the prompt as it is, control tokens in it included, without the model's chat template"}}};
+  OptionGroup prompt{
+      "Prompt",
+      {{"file", 'f', kValue, "FILE", "", "read the prompt from a file, byte for byte (a UTF-8 BOM is dropped)"},
+       {"system", 0, kValue, "TEXT", "prompt.system", "system message; default none"},
+       {"chat-template", 0, kValue, "NAME|FILE", "prompt.template",
+        "use this chat template instead of the model's: chatml, llama3, ... (an unknown name lists all), or a file, which has "
+        "'/' or '.' in its name"},
+       {"no-template", 0, kFlag, "off", "prompt.template",
+        "feed the prompt as it is, control tokens in it included, without the model's chat template"}}};
   OptionGroup generation{"Generation",
                          {{"n-predict", 'n', kValue, "N", "generation.n_predict",
                            "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
@@ -106,6 +110,7 @@ Result<RunArguments> read_run_arguments(const std::vector<std::string>& argument
   run.dump_json = parsed.value("dump-graph-json");
   for (const char* name : {"dump-graph", "dump-graph-json"})
     if (parsed.has(name) && parsed.value(name).empty()) return invalid("--{}: the path is empty", name);
+  if (parsed.has("chat-template") && parsed.has("no-template")) return invalid("--chat-template and --no-template exclude each other");
   MINFER_ASSIGN(run.backends, backend_overrides(parsed));
   bool usage = false;
   auto config = read_configuration(groups, parsed, &usage);

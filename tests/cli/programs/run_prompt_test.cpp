@@ -67,6 +67,54 @@ TEST_CASE("minfer-run: the template of the file is applied unless it is switched
   CHECK_THAT(MarkovRun(MarkovModel::always({{'A', 8}})).run({"-n", "0", "XY"}).err, Contains("no chat template"));
 }
 
+TEST_CASE("minfer-run: another template is chosen by name or by file and an unknown name lists what there is") {
+  MarkovModel model = MarkovModel::always({{'A', 8}});
+  model.chat_template = kPlainTemplate;
+  const MarkovRun markov(model);
+  // <|im_start|>user\nXY<|im_end|>\n<|im_start|>assistant\n
+  CHECK(markov.json({"-n", "0", "--chat-template", "chatml", "XY"})["n_prompt"] == 1 + 5 + 2 + 1 + 1 + 1 + 10);
+  CHECK(markov.json({"-n", "0", "--chat-template", "auto", "XY"})["n_prompt"] == 2);
+  CHECK(markov.json({"-n", "0", "--chat-template", "off", "XY"})["n_prompt"] == 2);
+  write_file(markov.folder() / "my.jinja", "<<{{ messages[0].content }}>>");
+  CHECK(markov.json({"-n", "0", "--chat-template", (markov.folder() / "my.jinja").string(), "XY"})["n_prompt"] == 6);
+  write_file(markov.folder() / "run.yaml", "model: markov.gguf\nprompt: {template: my.jinja}\ngeneration: {n_predict: 0}\n");
+  CHECK_THAT(minfer_run({"--config", (markov.folder() / "run.yaml").string(), "XY"}).err, Contains("Prompt: 6 tokens"));
+
+  const auto unknown = markov.run({"-q", "--chat-template", "chatlm", "XY"});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err,
+             Contains("error: there is no chat template 'chatlm'; there are chatml, deepseek, gemma, llama3, mistral, phi3, zephyr"));
+  CHECK_THAT(markov.run({"-q", "--chat-template", "./none.jinja", "XY"}).err, Contains("none.jinja: No such file"));
+  CHECK(markov.run({"-q", "--chat-template", "chatml", "--no-template", "XY"}).exit_code == 2);
+  write_file(markov.folder() / "bad.jinja", "a\n{% include 'x' %}");
+  CHECK_THAT(markov.run({"-q", "--chat-template", (markov.folder() / "bad.jinja").string(), "XY"}).err,
+             Contains("bad.jinja', line 2: tag 'include' is not supported"));
+  write_file(markov.folder() / "endless.jinja", "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}");
+  CHECK_THAT(markov.run({"-q", "--chat-template", (markov.folder() / "endless.jinja").string(), "XY"}).err,
+             Contains("endless.jinja', line 1") && Contains("max_steps"));
+}
+
+// The clock of the machine in its time zone, with English names whatever the locale. Tried again where a minute ends in between.
+TEST_CASE("minfer-run: a template's date is the local one in English") {
+  MarkovModel model = MarkovModel::always({{'A', 8}});
+  model.chat_template = "{{ strftime_now('%Y-%m-%d %H:%M|%d %b %Y|%j|%%') }}";
+  const MarkovRun markov(model);
+  for (const char* zone : {"UTC", "Asia/Tokyo"}) {
+    const std::vector<std::string> env = {std::string("TZ=") + zone, "LC_ALL=de_DE.UTF-8"};
+    const auto now = [&] {
+      return run_process({"/bin/sh", "-c", std::string("TZ=") + zone + " LC_ALL=C date '+%Y-%m-%d %H:%M|%d %b %Y|%j|%%'"}).out;
+    };
+    std::string before, after, text;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      before = now();
+      text = run_process({program("minfer-eval"), "render", "-m", markov.path().string()}, R"({"messages": []})", env).out + "\n";
+      after = now();
+      if (before == after) break;
+    }
+    CHECK(text == after);
+  }
+}
+
 TEST_CASE("minfer-run: control tokens inside a message are plain text") {
   MarkovModel model = MarkovModel::always({{'A', 8}});
   model.chat_template = kChatMl;

@@ -164,7 +164,11 @@ TEST_CASE("config: refuses values beyond each limit and takes the limits themsel
       {"context", "n_batch", {}, {"0512"}, "a number may not begin with 0, found "},
       {"context", "kv_format", {"auto", "f32", "f16", "q8_0"}, {"F16", "q4_0", "16"}, "must be auto, f32, f16 or q8_0, found "},
       {"context", "shift", {"off", "on"}, {"true", "yes"}, "must be off or on, found "},
-      {"prompt", "template", {"auto", "off"}, {"chatml"}, "must be auto or off, found "},
+      {"prompt",
+       "template",
+       {"auto", "off", "chatml", "./x", "x.jinja"},
+       {"a b", "\"\""},
+       "must be auto, off, the name of a template or a file "},
       {"plugins", "allow_unsafe_paths", {"true", "false"}, {"yes", "on", "1"}, "must be true or false, found "},
       {"generation", "stop", {"[]", "[a, b]"}, {"a"}, "must be a list of texts such as"},
   };
