@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/out_of_memory.hpp"
+#include "base/utf8.hpp"
 #include "plugin/selection.hpp"
 #include "runtime/gguf_metadata.hpp"
 
@@ -14,6 +16,21 @@ namespace {
 Status check_vocabulary(const Tokenizer& tokenizer, const ModelInfo& info) {
   if (tokenizer.vocabulary().size() == info.n_vocab) return {};
   return invalid("tokenizer.ggml.tokens holds {} tokens, token_embd.weight has {} rows", tokenizer.vocabulary().size(), info.n_vocab);
+}
+
+// What an architecture does not name takes no part in the result: where one does not fit its file, this shows it.
+void report_unused(const gguf::TensorList& tensors, const std::vector<WeightInfo>& weights, const Notice& notice) {
+  std::set<std::string_view> used;
+  for (const WeightInfo& weight : weights) used.insert(weight.name);
+  size_t n_unused = 0;
+  std::string names;
+  for (const gguf::Tensor& tensor : tensors) {
+    if (used.count(tensor.name) || ++n_unused > 3) continue;
+    names += (names.empty() ? "" : ", ") + quote(tensor.name);
+  }
+  if (n_unused == 0) return;
+  if (n_unused > 3) names += ", ...";
+  notice(text("{} of {} tensors of the file are not used by its architecture: {}", n_unused, tensors.size(), names));
 }
 
 }  // namespace
@@ -128,7 +145,7 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   MINFER_ASSIGN(Placement placement, std::move(placed));
   for (const Fallback& fallback : placement.fallbacks)
     notice(describe(fallback, devices_, gguf::type_name(static_cast<gguf::TensorType>(fallback.dtype))));
-
+  report_unused(file_.tensors(), architecture_->weights(), notice);
   size_t n_copied = 0;
   const auto source_done = [&](uint32_t id) {
     ++n_copied;

@@ -183,7 +183,22 @@ def architecture(folder):
     listed = run(program("minfer-plugins"), "--plugin-dir", plugins, "--why", "tulip")
     assert re.search(rf"^arch     tulip  0\.3\.0  ready\n {{9}}{re.escape(plugins)}/", listed, re.MULTILINE), listed
     options = ("--backend", "cpu", "--plugin-dir", plugins)
-    same(logits(folder, TINY, *options)[0], logits(folder, tulip, *options)[0])
+    expected, text = logits(folder, TINY, *options)
+    same(expected, logits(folder, tulip, *options)[0])
+    assert "not used" not in text, text
+    if cxx != "g++":
+        return
+
+    # The same without its biases: other logits, and a line that says what of the file was left aside.
+    source = os.path.join(folder, "without biases")
+    shutil.copytree(os.path.join(HERE, "tulip"), source)
+    with open(os.path.join(source, "tulip.cpp"), encoding="utf-8") as file:
+        lines = [line for line in file if ".bias" not in line]
+    with open(os.path.join(source, "tulip.cpp"), "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    other, text = logits(folder, tulip, "--backend", "cpu", "--plugin-dir", build_project(source, os.path.join(folder, "second build")))
+    assert not filecmp.cmp(expected, other, shallow=False)
+    contains(text, "3 of 14 tensors of the file are not used by its architecture: 'blk.0.attn_q.bias', 'blk.0.attn_k.bias'")
 
 
 def embedding(folder):
