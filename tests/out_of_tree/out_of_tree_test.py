@@ -238,6 +238,7 @@ def readme(folder):
             file.write(block)
     shutil.copy(TINY, os.path.join(folder, "model.gguf"))
     text = run("bash", "-e", "-c", commands[0], cwd=folder, HOME=folder)
+    assert re.search(r"^[1-9]\d* passed, 0 failed, ", text, re.MULTILINE), text
     contains(text, "backend: mine (adds, and nothing else)", "rms_norm (weight type F32) is not supported on mine, runs on cpu", "Stopped: -n reached")
     assert "add (weight" not in text, text
 
