@@ -1,13 +1,15 @@
 // Parses once, renders often; puts the template's name in front of errors.
 #include "text/jinja/template.hpp"
 
+#include "base/utf8.hpp"
 #include "text/jinja/parser.hpp"
 
 namespace minfer::jinja {
 
 namespace {
 
-Error named(std::string_view name, const Error& error) { return Error{error.code, text("template '{}', {}", name, error.text)}; }
+// One line, whatever the template's text puts into the message.
+Error named(std::string_view name, const Error& error) { return Error{error.code, text("template '{}', {}", name, one_line(error.text))}; }
 
 }  // namespace
 

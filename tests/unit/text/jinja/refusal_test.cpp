@@ -44,6 +44,15 @@ TEST_CASE("jinja/refusal: errors name the line they stand on", "[jinja]") {
   CHECK(error_of("{{ nothing() }}") == "template 'test', line 1: 'nothing' is undefined");
 }
 
+TEST_CASE("jinja/refusal: an error is one line whatever the template holds", "[jinja]") {
+  for (const char* source : {"{{ \x01 }}", "{{ \x1b }}", "{{ raise_exception('a\nb') }}", "{{ {}['\r'].x }}", "{{ '\n' | nofilter }}"}) {
+    const std::string error = error_of(source);
+    INFO(error);
+    CHECK_FALSE(error.empty());
+    CHECK(std::none_of(error.begin(), error.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }));
+  }
+}
+
 TEST_CASE("jinja/refusal: a template that never ends stops at the limit of steps", "[jinja]") {
   Limits limits;
   limits.max_steps = 50'000;
