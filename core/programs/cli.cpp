@@ -1,5 +1,8 @@
 #include "programs/cli.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
@@ -90,6 +93,9 @@ int fail(const Error& error, int code) {
 }
 
 int run_program(const std::function<int()>& body) {
+  // A file opened in the place of a stream that was closed would be read as input, or written into.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return kFailed;
   std::signal(SIGPIPE, SIG_DFL);
   survive_shortened_files();
   try {

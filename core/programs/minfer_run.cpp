@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstring>
 
+#include "programs/chat_loop.hpp"
 #include "programs/chat_template_source.hpp"
+#include "programs/output.hpp"
 #include "programs/run_options.hpp"
 #include "programs/run_report.hpp"
 #include "runtime/from_config.hpp"
@@ -34,32 +36,6 @@ void catch_stop_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
-
-// Standard output, unbuffered. Remembers the first failure and writes nothing after it.
-class Output {
- public:
-  void write(std::string_view bytes) {
-    while (!bytes.empty() && error_ == 0) {
-      const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-      if (n >= 0) {
-        last_ = bytes[static_cast<size_t>(n) - (n > 0 ? 1 : 0)];
-        bytes.remove_prefix(static_cast<size_t>(n));
-      } else if (errno != EINTR) {
-        error_ = errno;
-      }
-    }
-  }
-  // A terminal's prompt must not stand behind the text.
-  void finish_line() {
-    if (last_ != '\n' && ::isatty(STDOUT_FILENO)) write("\n");
-  }
-  bool failed() const { return error_ != 0; }
-  Status status() const { return error_ ? Status(io_error("standard output: {}", std::strerror(error_))) : Status(); }
-
- private:
-  int error_ = 0;
-  char last_ = '\n';
-};
 
 Status write_file(const std::string& path, const std::string& bytes) {
   std::FILE* file = std::fopen(path.c_str(), "we");
@@ -161,7 +137,7 @@ Result<int> run_model(const RunArguments& run) {
     MINFER_TRY(dump_graphs(run, *loaded.model));
     return kDone;
   }
-  return generate_text(run, *loaded.model, notes);
+  return run.conversation ? run_chat(run, *loaded.model, notes) : generate_text(run, *loaded.model, notes);
 }
 
 }  // namespace

@@ -34,6 +34,13 @@ std::vector<OptionGroup> option_groups() {
         "'/' or '.' in its name"},
        {"no-template", 0, kFlag, "off", "prompt.template",
         "feed the prompt as it is, control tokens in it included, without the model's chat template"}}};
+  OptionGroup conversation{
+      "Conversation",
+      {{"cnv", 0, kFlag, "", "",
+        "talk: a turn for each line of the terminal or of standard input; a prompt is the first turn; /help lists commands"},
+       {"session", 0, kValue, "FILE", "", "go on with the conversation of this file, if there is one, and write it at the end"},
+       {"st", 0, kFlag, "", "", "end after one turn"},
+       {"mli", 0, kFlag, "", "", "a message is several lines, up to an empty one"}}};
   OptionGroup generation{"Generation",
                          {{"n-predict", 'n', kValue, "N", "generation.n_predict",
                            "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
@@ -85,7 +92,8 @@ std::vector<OptionGroup> option_groups() {
                       {"dump-graph-json", 0, kValue, "PATH", "", "the same as JSON"},
                       help_option(),
                       {"version", 'V', kFlag, "", "", "print the version"}}};
-  return {model_options_group(), std::move(prompt), std::move(generation), std::move(sampling), backend_options_group(), std::move(output)};
+  return {model_options_group(), std::move(prompt),       std::move(conversation), std::move(generation),
+          std::move(sampling),   backend_options_group(), std::move(output)};
 }
 
 }  // namespace
@@ -106,6 +114,15 @@ Result<RunArguments> read_run_arguments(const std::vector<std::string>& argument
   run.meta = parsed.has("meta");
   run.quiet = parsed.has("quiet");
   run.json = parsed.has("json");
+  run.conversation = parsed.has("cnv");
+  run.single_turn = parsed.has("st");
+  run.multiline = parsed.has("mli");
+  run.session = parsed.value("session");
+  for (const char* name : {"session", "st", "mli"})
+    if (parsed.has(name) && !run.conversation) return invalid("--{} belongs to a conversation: give --cnv too", name);
+  if (parsed.has("session") && run.session.empty()) return invalid("--session: the path is empty");
+  for (const char* name : {"json", "no-template"})
+    if (parsed.has(name) && run.conversation) return invalid("--cnv and --{} do not go together", name);
   run.dump_dot = parsed.value("dump-graph");
   run.dump_json = parsed.value("dump-graph-json");
   for (const char* name : {"dump-graph", "dump-graph-json"})
@@ -117,7 +134,8 @@ Result<RunArguments> read_run_arguments(const std::vector<std::string>& argument
   *code = usage ? kUsage : kFailed;
   if (!config.ok()) return config.error();
   run.config = std::move(*config);
-  if (run.dump_dot.empty() && run.dump_json.empty()) {
+  const bool first_turn = !parsed.words().empty() || parsed.has("file");
+  if (run.dump_dot.empty() && run.dump_json.empty() && (!run.conversation || first_turn)) {
     MINFER_ASSIGN(run.prompt, read_prompt(parsed, code));
   }
   return run;

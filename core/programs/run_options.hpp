@@ -13,6 +13,10 @@ struct RunArguments {
   bool meta = false;
   bool quiet = false;
   bool json = false;
+  bool conversation = false;  // the prompt, if there is one, is the first turn
+  bool single_turn = false;
+  bool multiline = false;
+  std::string session;    // path; empty: none
   std::string dump_dot;   // path; empty: no dump
   std::string dump_json;  // path
   std::string info;       // not empty: print this and end (help, version)

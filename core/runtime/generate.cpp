@@ -5,8 +5,7 @@
 
 #include "base/out_of_memory.hpp"
 #include "runtime/dry_breakers.hpp"
-#include "sample/stop_matcher.hpp"
-#include "text/utf8_stream.hpp"
+#include "runtime/text_stream.hpp"
 
 namespace minfer {
 namespace {
@@ -14,40 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Token bytes on their way out: stop strings are looked for first, then whole characters are cut.
-class TextStream {
- public:
-  TextStream(const std::vector<std::string>& stops, const GenerateCallbacks& callbacks, std::string& all)
-      : matcher_(stops), callbacks_(callbacks), all_(all) {}
-
-  bool push(std::string_view bytes) {
-    utf8_.push(matcher_.push(bytes), ready_);
-    emit();
-    return matcher_.stopped();
-  }
-  // The end: nothing more can complete a stop string or a character.
-  bool flush() {
-    utf8_.push(matcher_.flush(), ready_);
-    utf8_.flush(ready_);
-    emit();
-    return matcher_.stopped();
-  }
-
- private:
-  void emit() {
-    if (ready_.empty()) return;
-    all_ += ready_;
-    if (callbacks_.on_text) callbacks_.on_text(ready_);
-    ready_.clear();
-  }
-
-  sample::StopMatcher matcher_;
-  Utf8Stream utf8_;
-  const GenerateCallbacks& callbacks_;
-  std::string& all_;
-  std::string ready_;
-};
 
 // Drops the older half of what lies behind the positions to keep. False where that is nothing.
 Result<bool> shift_context(Session& session, uint32_t n_keep, const GenerateCallbacks& callbacks) {
@@ -87,6 +52,14 @@ Result<uint32_t> decide_n_ctx(std::optional<uint32_t> requested, uint32_t defaul
   return n_prompt;
 }
 
+Result<sample::Sampler> make_sampler(const GenerateOptions& options, const Tokenizer& tokenizer, const Session& session) {
+  sample::SamplerParams sampling = options.sampling;
+  if (sampling.dry_multiplier > 0.0f) {
+    MINFER_ASSIGN(sampling.dry_breakers, dry_breakers(tokenizer, options.dry_sequence_breakers));
+  }
+  return sample::Sampler::create(sampling, static_cast<int32_t>(session.model().info().n_vocab), session.cparams().n_ctx);
+}
+
 Result<Logits> prefill(Session& session, SeqId seq, std::span<const int32_t> tokens, uint32_t n_batch, uint32_t n_out,
                        const GenerateCallbacks& callbacks) {
   if (n_batch == 0) return invalid("n_batch must be at least 1");
@@ -114,18 +87,13 @@ Result<GenerateResult> run_loop(Session& session, const Tokenizer& tokenizer, co
   if (prompt.size() > n_ctx) return invalid("the prompt has {} tokens, n_ctx is {}", prompt.size(), n_ctx);
   const uint32_t n_held = session.cursor(0);
   if (n_held >= prompt.size()) return invalid("the sequence holds {} tokens, the prompt has {}", n_held, prompt.size());
-  sample::SamplerParams sampling = options.sampling;
-  if (sampling.dry_multiplier > 0.0f) {
-    MINFER_ASSIGN(sampling.dry_breakers, dry_breakers(tokenizer, options.dry_sequence_breakers));
-  }
-  const auto n_vocab = static_cast<int32_t>(session.model().info().n_vocab);
-  MINFER_ASSIGN(sample::Sampler sampler, sample::Sampler::create(sampling, n_vocab, n_ctx));
+  MINFER_ASSIGN(sample::Sampler sampler, make_sampler(options, tokenizer, session));
   sampler.accept(prompt);
 
   GenerateResult result;
   result.n_prompt = static_cast<uint32_t>(prompt.size());
   result.n_reused = n_held;
-  TextStream stream(options.stop, callbacks, result.text);
+  TextStream stream(options.stop, callbacks.on_text, result.text);
   const StopCheck* should_stop = callbacks.should_stop ? &callbacks.should_stop : nullptr;
   const auto cancelled = [&](const Error& error) { return error.code == ErrorCode::kCancelled && should_stop; };
 

@@ -54,6 +54,9 @@ struct GenerateCallbacks {
 Result<uint32_t> decide_n_ctx(std::optional<uint32_t> requested, uint32_t default_n_ctx, uint32_t n_prompt, uint32_t n_ctx_train,
                               std::string* note);
 
+// The sampler of a sequence of that session.
+Result<sample::Sampler> make_sampler(const GenerateOptions& options, const Tokenizer& tokenizer, const Session& session);
+
 // Runs sequence 0 of the session on a prompt. The sequence may hold the beginning of the prompt already, but not all of it; only the
 // rest is computed. When should_stop ends it, the text so far is the result.
 Result<GenerateResult> generate(Session& session, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,

@@ -82,8 +82,8 @@ std::vector<std::string> control_token_texts(const Vocabulary& vocabulary) {
   return texts;
 }
 
-Result<RenderedChat> render_chat(const ChatTemplate& chat_template, const Vocabulary& vocabulary,
-                                 const std::vector<ChatMessage>& messages) {
+Result<RenderedChat> render_chat(const ChatTemplate& chat_template, const Vocabulary& vocabulary, const std::vector<ChatMessage>& messages,
+                                 bool add_generation_prompt) {
   const std::vector<std::string> tokens = control_token_texts(vocabulary);
   const std::string mark = unused_mark(messages);
   std::vector<jinja::Value> list;
@@ -95,6 +95,7 @@ Result<RenderedChat> render_chat(const ChatTemplate& chat_template, const Vocabu
   }
   ChatInputs inputs;
   inputs.messages = jinja::make_list(std::move(list));
+  inputs.add_generation_prompt = add_generation_prompt;
   inputs.bos_token = token_text(vocabulary, vocabulary.bos());
   inputs.eos_token = token_text(vocabulary, vocabulary.eos());
   MINFER_ASSIGN(const std::string rendered, chat_template.render(inputs));

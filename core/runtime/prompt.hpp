@@ -24,9 +24,10 @@ struct RenderedChat {
 // The control tokens of a vocabulary, as text.
 std::vector<std::string> control_token_texts(const Vocabulary& vocabulary);
 
-// Renders the messages with a generation prompt behind them. Only what the template writes itself may become a control token:
-// every control token inside a message, and every part of one at a message's edges, is marked as literal.
-Result<RenderedChat> render_chat(const ChatTemplate& chat_template, const Vocabulary& vocabulary, const std::vector<ChatMessage>& messages);
+// Renders the messages, with a generation prompt behind them unless told otherwise. Only what the template writes itself may become a
+// control token: every control token inside a message, and every part of one at a message's edges, is marked as literal.
+Result<RenderedChat> render_chat(const ChatTemplate& chat_template, const Vocabulary& vocabulary, const std::vector<ChatMessage>& messages,
+                                 bool add_generation_prompt = true);
 
 // The same as token ids, with exactly one BOS where the model wants one.
 Result<std::vector<int32_t>> chat_prompt(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
