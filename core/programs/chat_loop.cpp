@@ -238,7 +238,8 @@ class Chat {
 
 Result<int> run_chat(const RunArguments& run, const Model& model, const Notes& notes) {
   MINFER_ASSIGN(const TemplateSource source, find_chat_template(run.config.prompt, model.chat_template(), template_folder()));
-  if (source.text.empty()) return invalid("a conversation needs a chat template and the model file has none; give one with --chat-template");
+  if (source.text.empty())
+    return invalid("a conversation needs a chat template and the model file has none; give one with --chat-template");
   MINFER_ASSIGN(ChatTemplate chat_template, ChatTemplate::parse(source.text, source.name));
   std::string changes;
   MINFER_ASSIGN(const uint32_t n_ctx, decide_n_ctx(run.config.context.n_ctx, kDefaultContextTokens, 0, model.info().n_ctx_train, &changes));

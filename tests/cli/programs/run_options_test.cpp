@@ -26,7 +26,7 @@ void refuses(const ProcessResult& result, int code, const std::string& names) {
 TEST_CASE("minfer-run: a bad command line ends with 2 and one line that names the fault") {
   refuses(minfer_run({"--nonsense", "x"}), 2, "--nonsense");
   refuses(minfer_run({"--seed", "18446744073709551616", "-m", "x", "x"}), 2, "between 0 and 18446744073709551615");
-  refuses(minfer_run({"--parallel"}), 2, "--cnv");               // features that do not exist yet are unknown
+  refuses(minfer_run({"--parallel"}), 2, "--parallel");     // features that do not exist yet are unknown
   refuses(minfer_run({"--repeat", "1.0"}), 2, "--repeat");  // no guessing
   refuses(minfer_run({"--temp"}), 2, "temp");
   refuses(minfer_run({"hello"}), 2, "no model");
