@@ -29,8 +29,9 @@ Described load_descriptor(const Candidate& candidate) {
   const LoadedQuery loaded = load_query(candidate.library);
   if (!loaded.query)
     return fail(loaded.stage, unsupported("{}", loaded.text),
-                loaded.stage == Stage::kDlopen ? "install what the library needs, or install the plugin again"
-                                               : "this is no plugin of minfer for this ABI: remove it");
+                loaded.stage == Stage::kDlopen
+                    ? std::string("install what the library needs, or install the plugin again")
+                    : text("this is no plugin for ABI {} of minfer: install one that is, or remove the file", MI_ABI_MAJOR));
 
   const mi_plugin_desc* desc = nullptr;
   try {

@@ -6,6 +6,18 @@
 
 namespace minfer::plugin {
 
+namespace {
+
+// Of Boost's words around it, those of the system's loader.
+std::string reason(std::string_view said) {
+  constexpr std::string_view kBefore = "(dlerror system message: ", kAfter = "): ";
+  const size_t begin = said.find(kBefore), end = said.rfind(kAfter);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + kBefore.size()) return std::string(said);
+  return std::string(said.substr(begin + kBefore.size(), end - begin - kBefore.size()));
+}
+
+}  // namespace
+
 LoadedQuery load_query(const std::filesystem::path& path) {
   // Kept for ever on purpose, and reachable for leak checkers. One mutex: loading is not thread-safe everywhere.
   static std::mutex mutex;
@@ -19,7 +31,7 @@ LoadedQuery load_query(const std::filesystem::path& path) {
     auto library = std::make_unique<boost::dll::shared_library>(path, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     loaded->push_back(std::move(library));
   } catch (const std::exception& e) {
-    return {nullptr, Stage::kDlopen, e.what()};
+    return {nullptr, Stage::kDlopen, reason(e.what())};
   } catch (...) {
     return {nullptr, Stage::kDlopen, "the library threw while it was loaded"};
   }

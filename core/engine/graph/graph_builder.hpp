@@ -15,7 +15,7 @@ struct WeightInfo {
   Shape shape;
   uint32_t roles = 0;  // WeightRole bits
   uint32_t layer = 0;
-  std::vector<float> values;  // of a constant, which is f32; empty: the file holds the weight
+  std::vector<float> values{};  // of a constant, which is f32; empty: the file holds the weight
   friend bool operator==(const WeightInfo&, const WeightInfo&) = default;
 };
 enum WeightRole : uint32_t { kRoleMatrix = 1, kRoleVector = 2, kRoleEmbedding = 4, kRoleOutput = 8 };

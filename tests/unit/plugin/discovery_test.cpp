@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plugin_folder.hpp"
+#include "support/plugin_folder.hpp"
 
 using namespace minfer;
 using namespace minfer::plugin;

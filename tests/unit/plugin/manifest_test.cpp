@@ -1,6 +1,6 @@
 #include "plugin/manifest.hpp"
 
-#include "plugin_folder.hpp"
+#include "support/plugin_folder.hpp"
 
 using namespace minfer;
 using namespace minfer::plugin;

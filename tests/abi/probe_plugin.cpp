@@ -38,6 +38,13 @@ struct Touch {
   }
 } touch;
 
+#ifdef PROBE_UNDEFINED
+}
+int probe_nowhere();
+namespace {
+int use_nowhere = probe_nowhere();
+#endif
+
 #ifdef PROBE_NEEDED
 }
 int probe_needed();
@@ -50,7 +57,11 @@ struct Probe {
 };
 
 uint32_t device_count(void*) { return PROBE_DEVICES; }
-int32_t device_open(void* self, uint32_t, mi_device** out, mi_error*) {
+int32_t device_open(void* self, uint32_t, mi_device** out, [[maybe_unused]] mi_error* error) {
+#ifdef PROBE_DEVICE_FAILS
+  std::snprintf(error->text, sizeof error->text, "another process holds it");
+  return error->code = MI_DEVICE_LOST;
+#endif
   mi_string value;
   const auto* host = static_cast<Probe*>(self)->host;
   host->config_get(host->ctx, {"threads", 7}, &value);
@@ -96,12 +107,31 @@ constexpr int32_t (*plan_run)(mi_plan*, const mi_step*, mi_error*) = nullptr;
 #endif
 int32_t sync(mi_device*, mi_error*) { return MI_OK; }
 
+// As a newer plugin has it: fields behind those that this core knows.
+#ifdef PROBE_LONGER
+struct Table {
+  mi_backend_v1 known;
+  int32_t (*appended)(void*) = nullptr;
+};
+struct Descriptor {
+  mi_plugin_desc known;
+  const char* appended = nullptr;
+};
+#else
+struct Table {
+  mi_backend_v1 known;
+};
+struct Descriptor {
+  mi_plugin_desc known;
+};
+#endif
+
 #ifdef PROBE_SHORT_TABLE
 constexpr uint32_t kTableSize = offsetof(mi_backend_v1, plan_run);
 #else
-constexpr uint32_t kTableSize = sizeof(mi_backend_v1);
+constexpr uint32_t kTableSize = sizeof(Table);
 #endif
-const mi_backend_v1 kTable = {
+const Table kTable = {{
     kTableSize,      0,
     device_count,    device_open,
     device_close,    device_info,
@@ -114,7 +144,7 @@ const mi_backend_v1 kTable = {
     kv_export,       kv_import,
     plan_create,     plan_destroy,
     plan_run,        sync,
-};
+}};
 
 int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, [[maybe_unused]] mi_error* error) {
 #ifdef PROBE_THROWS
@@ -125,18 +155,34 @@ int32_t open(const mi_host_v1* host, void** out_self, const void** out_table, [[
   return error->code = MI_UNSUPPORTED;
 #endif
   *out_self = new Probe{host};
+#ifdef PROBE_NO_TABLE
+  *out_table = nullptr;
+#else
   *out_table = &kTable;
+#endif
   return MI_OK;
 }
-void close(void* self) { delete static_cast<Probe*>(self); }
+[[maybe_unused]] void close(void* self) { delete static_cast<Probe*>(self); }
 
-[[maybe_unused]] const mi_plugin_desc kDesc = {
-    sizeof(mi_plugin_desc), PROBE_MAJOR, MI_ABI_MINOR, PROBE_NEEDS_MINOR, PROBE_KIND, 0, "probe", "1.2.0", "test", PROBE_HASH, open, close};
+#ifdef PROBE_NO_CLOSE
+constexpr void (*kClose)(void*) = nullptr;
+#else
+constexpr void (*kClose)(void*) = close;
+#endif
+#ifdef PROBE_SHORT_DESCRIPTOR
+constexpr uint32_t kDescriptorSize = offsetof(mi_plugin_desc, open);
+#else
+constexpr uint32_t kDescriptorSize = sizeof(Descriptor);
+#endif
+[[maybe_unused]] const Descriptor kDesc = {
+    {kDescriptorSize, PROBE_MAJOR, MI_ABI_MINOR, PROBE_NEEDS_MINOR, PROBE_KIND, 0, "probe", "1.2.0", "test", PROBE_HASH, open, kClose}};
 
 }  // namespace
 
 #if defined(PROBE_NULL_DESCRIPTOR)
 extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) { return nullptr; }
+#elif defined(PROBE_THROWS_IN_QUERY)
+extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) { throw std::runtime_error("in query"); }
 #elif !defined(PROBE_NO_SYMBOL)
-extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) { return &kDesc; }
+extern "C" __attribute__((visibility("default"))) const mi_plugin_desc* MI_PLUGIN_QUERY(void) { return &kDesc.known; }
 #endif
