@@ -193,7 +193,7 @@ inline int32_t device_info(mi_device* device, mi_device_info* out, mi_error* err
 }
 inline int32_t supports(mi_device* device, const mi_graph_view* graph, uint8_t* mask, mi_error* error) noexcept {
   return guarded(error, [&] {
-    std::memset(mask, 0, graph->n_nodes);
+    if (graph->n_nodes > 0) std::memset(mask, 0, graph->n_nodes);
     as<Device>(device).supports(GraphView(graph), mask);
   });
 }
