@@ -1,11 +1,13 @@
 #include "programs/chat_loop.hpp"
 
+#include <langinfo.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 
 #include "programs/chat_template_source.hpp"
@@ -54,6 +56,7 @@ void catch_signals() {
   struct sigaction action = {};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is a failed write, behind which the session is saved
 }
 
 class Chat {
@@ -70,7 +73,13 @@ class Chat {
         coloured_(::isatty(STDOUT_FILENO)) {}
 
   Result<int> run() {
-    if (!run_.session.empty() && ::access(run_.session.c_str(), F_OK) == 0) MINFER_TRY(load(run_.session));
+    if (!run_.session.empty()) {
+      if (::access(run_.session.c_str(), F_OK) == 0) MINFER_TRY(load(run_.session));
+      // Before anything is said that could not be kept.
+      const std::filesystem::path folder = std::filesystem::path(run_.session).parent_path();
+      if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+        return io_error("session file {}: its folder cannot be written: {}", run_.session, std::strerror(errno));
+    }
     const std::string prompt = coloured_ ? "\1\x1b[1;36m\1> \1\x1b[0m\1" : "> ";
     input_ = open_line_input(terminal_, prompt, [] { return ended_by != 0; });
     bool more = true;
@@ -78,14 +87,10 @@ class Chat {
       MINFER_TRY(turn(run_.prompt));
       more = !run_.single_turn;
     }
-    while (more && ended_by == 0 && !output_.failed()) {
-      MINFER_ASSIGN(const auto message, next_message());
-      if (!message) break;
-      if (message->empty()) continue;
-      MINFER_ASSIGN(more, handle(*message));
-    }
+    const Status talked = more ? talk() : Status();
     input_.reset();  // the terminal is as it was
     if (!run_.session.empty()) MINFER_TRY(save(run_.session));
+    MINFER_TRY(talked);
     MINFER_TRY(output_.status());
     notes_.line(text("conversation ended after {} turn(s)", n_turns_));
     if (ended_by != 0) return 128 + ended_by;
@@ -93,6 +98,18 @@ class Chat {
   }
 
  private:
+  // Until the input or the user ends it.
+  Status talk() {
+    bool more = true;
+    while (more && ended_by == 0 && !output_.failed()) {
+      MINFER_ASSIGN(const auto message, next_message());
+      if (!message) break;
+      if (message->empty()) continue;
+      MINFER_ASSIGN(more, handle(*message));
+    }
+    return {};
+  }
+
   static ConversationOptions options(const Config& config) {
     ConversationOptions options;
     options.n_predict = config.generation.n_predict;
@@ -155,6 +172,7 @@ class Chat {
     else
       say(text("[there is no command {}; /help lists them]", command));
     if (!done.ok()) say(text("[{} failed: {}]", command, done.error().text));
+    if (!done.ok() && (command == "/save" || command == "/load")) failed_ = true;
     return true;
   }
 
@@ -251,7 +269,9 @@ Result<int> run_chat(const RunArguments& run, const Model& model, const Notes& n
   GenerateCallbacks engine_callbacks;
   traces.attach(*session, model, engine_callbacks);
   const TemplateText text(std::move(chat_template), model.tokenizer());
-  std::setlocale(LC_CTYPE, "");  // the line editor reads characters
+  // The line editor reads characters, and those of a terminal are UTF-8 whatever the environment leaves open.
+  std::setlocale(LC_CTYPE, "");
+  if (std::string_view(::nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
   catch_signals();
   MINFER_ASSIGN(const int code, Chat(run, model, notes, *session, text, std::move(sampler), std::move(engine_callbacks)).run());
   MINFER_TRY(traces.close());

@@ -1,5 +1,8 @@
 // minfer-conformance: judges a backend plugin against the scalar reference of core/conformance.
+#include <unistd.h>
+
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 
 #include "conformance/suite.hpp"
@@ -75,13 +78,49 @@ Result<std::string> backend_name(const plugin::Discovery& found, const Arguments
   return candidate.manifest.name;
 }
 
+// A word as a shell takes it back.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=+,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 // The command that repeats a case.
 std::string repeat(const Arguments& arguments, const std::string& name) {
-  std::string out = "minfer-conformance " + arguments.plugin;
-  for (const auto& dir : arguments.search.dirs) out += " --plugin-dir " + dir.string();
-  for (const auto& [key, value] : arguments.backend_options) out += " -o " + key + "=" + value;
+  std::string out = "minfer-conformance " + quoted(arguments.plugin);
+  for (const auto& dir : arguments.search.dirs) out += " --plugin-dir " + quoted(dir.string());
+  for (const auto& [key, value] : arguments.backend_options) out += " -o " + quoted(key + "=" + value);
   if (arguments.options.strict) out += " --strict";
   return out + " '" + name + "' --seed " + std::to_string(arguments.options.seed);
+}
+
+// A backend that crashes or never comes back takes the program with it: the line that names its case is ready before the case runs.
+char running_case[4096];
+size_t running_case_bytes = 0;
+
+void tell_running_case(int signal) {
+  if (running_case_bytes > 0 && ::write(STDERR_FILENO, running_case, running_case_bytes) < 0) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void set_running_case(const std::string& command) {
+  const std::string line = command.empty() ? "" : "ENDED IN " + command + "\n";
+  running_case_bytes = line.copy(running_case, sizeof running_case);
+}
+
+void watch_for_crashes() {
+  static char stack[65536];  // the usual one may be what overflowed
+  stack_t other{};
+  other.ss_sp = stack;
+  other.ss_size = sizeof stack;
+  sigaltstack(&other, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = tell_running_case;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND;
+  for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGFPE, SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
 struct Tally {
@@ -124,12 +163,15 @@ Result<bool> run_cases(const Arguments& arguments, const std::vector<cf::Case>& 
   std::vector<std::pair<std::string, Tally>> tallies;
   std::map<cf::ProductClass, uint32_t> classes;
   bool all_good = true;
+  watch_for_crashes();
   for (const cf::Case& c : cases) {
     const std::string group = c.name.substr(0, c.name.find('/'));
     if (tallies.empty() || tallies.back().first != group) tallies.push_back({group, {}});
     Tally& tally = tallies.back().second;
     cf::Context context{device, second_device, arguments.options, cf::Random(arguments.options.seed ^ cf::hash_name(c.name)), &classes};
+    set_running_case(repeat(arguments, c.name));
     const Status status = c.run(context);
+    set_running_case("");
     if (status.ok()) {
       ++tally.passed;
       if (arguments.verbose) std::printf("passed         %s\n", c.name.c_str());
@@ -140,7 +182,6 @@ Result<bool> run_cases(const Arguments& arguments, const std::vector<cf::Case>& 
       ++tally.failed;
       all_good = false;
       std::printf("FAILED %s: %s\n", repeat(arguments, c.name).c_str(), status.error().text.c_str());
-      std::fflush(stdout);
     }
   }
   print_summary(tallies, classes);
@@ -172,5 +213,6 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was found stays found when a backend ends the program
   return run_program([&] { return run({argv + 1, argv + argc}); });
 }

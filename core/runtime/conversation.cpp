@@ -76,7 +76,7 @@ Status Conversation::set_system(const std::string& message) {
     messages_.front().content = message;
   else
     messages_.insert(messages_.begin(), {"system", message});
-  return follow_rendering();
+  return go_back_to(0);  // it stands first
 }
 
 ConversationState Conversation::state() const {

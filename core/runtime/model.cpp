@@ -143,8 +143,8 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   auto placed = place_model(*architecture_, devices_, offload.counts, strict_, probe);
   if (!placed.ok() && placed.error().code == ErrorCode::kUnsupported) return unsupported("{} ({})", placed.error().text, weight_types());
   MINFER_ASSIGN(Placement placement, std::move(placed));
-  for (const Fallback& fallback : placement.fallbacks)
-    notice(describe(fallback, devices_, gguf::type_name(static_cast<gguf::TensorType>(fallback.dtype))));
+  const auto dtype_name = [](DType dtype) { return gguf::type_name(static_cast<gguf::TensorType>(dtype)); };
+  for (const std::string& line : describe(placement.fallbacks, devices_, dtype_name)) notice(line);
   report_unused(file_.tensors(), architecture_->weights(), notice);
   size_t n_copied = 0;
   const auto source_done = [&](uint32_t id) {

@@ -1,9 +1,11 @@
 #include "runtime/session_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -39,9 +41,15 @@ class Fnv1a {
 class ReplacingFile {
  public:
   static Result<ReplacingFile> create(const std::filesystem::path& path) {
+    // A rename would take the place of a device or of a link, not go through it.
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return invalid("there is something that is no regular file");
+    if (path.string().find('\0') != std::string::npos) return invalid("a path cannot hold a zero byte");
     ReplacingFile file(path);
-    file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file.fd_ < 0) return io_error("{}: {}", file.temporary_.string(), std::strerror(errno));
+    std::string name = path.string() + ".XXXXXX";  // beside the file: a rename does not cross file systems
+    file.fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+    if (file.fd_ < 0) return io_error("cannot create a file beside it: {}", std::strerror(errno));
+    file.temporary_ = name;
     return file;
   }
   ReplacingFile(ReplacingFile&& other) noexcept
@@ -76,7 +84,7 @@ class ReplacingFile {
   }
 
  private:
-  explicit ReplacingFile(const std::filesystem::path& path) : path_(path), temporary_(path.string() + ".tmp") {}
+  explicit ReplacingFile(const std::filesystem::path& path) : path_(path) {}
   Error failed() const { return io_error("{}: {}", temporary_.string(), std::strerror(errno)); }
   Status write_all(const void* data, size_t n) {
     const char* bytes = static_cast<const char*>(data);

@@ -28,6 +28,7 @@ struct SessionIdentity {
 
 SessionIdentity session_identity(const Model& model, const Session& session);
 
+// Refuses to take the place of anything but a regular file.
 Status save_session(const std::filesystem::path& path, const SessionIdentity& identity, const ConversationState& state,
                     const Session& session);
 

@@ -219,12 +219,56 @@ Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device*
   return placer.take();
 }
 
-std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name) {
+namespace {
+
+std::string describe_move(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name) {
   const std::string dtype = dtype_name.empty() ? std::to_string(static_cast<uint32_t>(fallback.dtype)) : std::string(dtype_name);
-  const std::string what = text("{}: {} (weight type {})", layer_text(fallback.layer), op_info(fallback.op).name, dtype);
+  const std::string what = text("{} (weight type {})", op_info(fallback.op).name, dtype);
   const std::string& to = devices[fallback.to_device]->info().name;
   if (fallback.tied) return text("{} runs on {}, where the other use of its tensor is supported", what, to);
   return text("{} is not supported on {}, runs on {}", what, devices[fallback.from_device]->info().name, to);
+}
+
+// "layer 3", "layers 0-3, 7", "embedding".
+std::string layers_text(const std::vector<uint32_t>& layers) {
+  if (layers.size() == 1) return layer_text(layers[0]);
+  std::string out;
+  for (size_t first = 0; first < layers.size();) {
+    size_t end = first + 1;
+    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
+    out += text("{}{}", out.empty() ? "layers " : ", ", layers[first]);
+    if (end - first > 1) out += text("-{}", layers[end - 1]);
+    first = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name) {
+  return layer_text(fallback.layer) + ": " + describe_move(fallback, devices, dtype_name);
+}
+
+std::vector<std::string> describe(std::span<const Fallback> fallbacks, std::span<Device* const> devices,
+                                  const std::function<std::string_view(DType)>& dtype_name) {
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> groups;  // what is alike but for the layer
+  std::vector<std::string> lines;
+  for (const Fallback& fallback : fallbacks) {
+    if (fallback.layer == kEmbeddingLayer || fallback.layer == kOutputLayer) {
+      lines.push_back(describe(fallback, devices, dtype_name(fallback.dtype)));
+      continue;
+    }
+    const std::string move = describe_move(fallback, devices, dtype_name(fallback.dtype));
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == move; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {move, {}});
+    if (group->second.empty() || group->second.back() != fallback.layer) group->second.push_back(fallback.layer);
+  }
+  for (auto& [move, layers] : groups) {
+    std::sort(layers.begin(), layers.end());
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    lines.push_back(layers_text(layers) + ": " + move);
+  }
+  return lines;
 }
 
 }  // namespace minfer

@@ -53,5 +53,8 @@ Result<Placement> place_model(ModelArchitecture& architecture, std::span<Device*
 
 // One line for people: "layer 3: matmul (weight type Q4_K) is not supported on gpu0, runs on host". Without a name: the number.
 std::string describe(const Fallback& fallback, std::span<Device* const> devices, std::string_view dtype_name = {});
+// The same for all of them, with one line for what several layers have in common: "layers 0-29: ...".
+std::vector<std::string> describe(std::span<const Fallback> fallbacks, std::span<Device* const> devices,
+                                  const std::function<std::string_view(DType)>& dtype_name);
 
 }  // namespace minfer

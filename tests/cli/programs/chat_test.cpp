@@ -1,6 +1,6 @@
 // minfer-run --cnv: turns, commands, the end of the input, session files, signals.
 #include <catch2/catch.hpp>
-#include <fstream>
+#include <filesystem>
 
 #include "cli/programs/markov_model.hpp"
 
@@ -203,6 +203,32 @@ TEST_CASE("minfer-run: a program killed while it saves and a disk that is full l
   CHECK(full.exit_code == 1);
   CHECK_THAT(full.err, Contains("error: session file " + file));
   CHECK(read_file(file) == before);
+}
+
+TEST_CASE("minfer-run: a session is saved in place of a regular file only, and where the reader of the text has gone") {
+  const MarkovRun markov(drawing_model());
+  const std::string folder = markov.folder();
+  write_file(folder + "/precious", "mine");
+  write_file(folder + "/talk.tmp", "mine too");
+  std::filesystem::create_symlink(folder + "/precious", folder + "/link");
+  const auto run =
+      markov.run({"--cnv", "-q", "-n", "3"}, "hi\n/save " + folder + "/link\n/save " + folder + "\n/save " + folder + "/talk\n");
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(run.err, Contains("link: there is something that is no regular file") && Contains(folder + ": there is something that is no"));
+  CHECK(read_file(folder + "/precious") == "mine");
+  CHECK(read_file(folder + "/talk.tmp") == "mine too");
+  CHECK(std::filesystem::is_regular_file(folder + "/talk"));
+
+  const std::string command = quoted(program("minfer-run")) + " -m " + quoted(markov.path()) + " --cnv -n 3 -q --session ";
+  shell("(echo hi; sleep 1; echo there) | " + command + quoted(folder + "/gone") + " | head -c 1");
+  CHECK(std::filesystem::is_regular_file(folder + "/gone"));
+  const auto bad_input = shell(command + quoted(folder + "/kept") + " hello <" + quoted(folder));
+  CHECK(bad_input.exit_code == 1);
+  CHECK_THAT(bad_input.err, Contains("standard input"));
+  CHECK(std::filesystem::is_regular_file(folder + "/kept"));
+  const auto nowhere = markov.run({"--cnv", "-q", "--session", folder + "/no/where"}, "hi\n");
+  CHECK(nowhere.exit_code == 1);
+  CHECK(nowhere.out.empty());
 }
 
 TEST_CASE("minfer-run: Ctrl-C stops a reply and SIGTERM the conversation, which is saved") {

@@ -141,7 +141,7 @@ TEST_CASE("remote/offload: layers that no listed backend takes are refused") {
   }
 }
 
-TEST_CASE("remote/fallback: what the device lacks runs on the cpu and is said once for each layer") {
+TEST_CASE("remote/fallback: what the device lacks runs on the cpu and is said once for all layers that have it in common") {
   const ModelOnCpu alone(tiny_file());
   const std::vector<int32_t> ids = tokens(alone, 73);
   const std::vector<float> expected = prompt_and_decode(*alone.session(256), ids);
@@ -156,7 +156,8 @@ TEST_CASE("remote/fallback: what the device lacks runs on the cpu and is said on
       CHECK(fallback.to_device == 1);
       const std::string line = describe(fallback, model->engine().devices(), "F32");  // all weights of the file are
       CHECK_THAT(line, Catch::Contains("is not supported on remote:0, runs on cpu"));
-      CHECK(std::count(model.notices().begin(), model.notices().end(), line) >= 1);
+      const std::string move = line.substr(line.find(": "));  // layers that have it in common share a line
+      CHECK(std::count_if(model.notices().begin(), model.notices().end(), [&](const std::string& n) { return n.ends_with(move); }) == 1);
     }
     const auto session = model.session(256);
     CHECK(same_bits(prompt_and_decode(*session, ids), expected));

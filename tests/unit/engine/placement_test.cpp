@@ -79,6 +79,12 @@ TEST_CASE("engine/placement: what a device does not support goes to the next lis
   REQUIRE(placement.ok());
   REQUIRE(placement->fallbacks.size() == 1);
   CHECK(describe(placement->fallbacks[0], p.devices) == "layer 1: silu (weight type 0) is not supported on first, runs on second");
+  std::vector<Fallback> many(6, placement->fallbacks[0]);
+  for (const auto& [i, layer] : {std::pair<size_t, uint32_t>{0, 0}, {1, 1}, {2, 1}, {3, 2}, {4, 5}, {5, kOutputLayer}})
+    many[i].layer = layer;
+  const auto lines = describe(many, p.devices, [](DType) { return std::string_view("F32"); });
+  CHECK(lines == std::vector<std::string>{"output: silu (weight type F32) is not supported on first, runs on second",
+                                          "layers 0-2, 5: silu (weight type F32) is not supported on first, runs on second"});
   CHECK(placement->weightless_device.at({1, Op::kSilu}) == 1);
   Graph graph = *build_graph(p.architecture, make_graph_params(2, 2, toy_cparams()));
   const auto assigned = assign(graph, *placement);

@@ -143,7 +143,8 @@ class Device {
                          const void* /*k_rows*/, const void* /*v_rows*/) {
     throw Error(MI_UNSUPPORTED, "this backend does not import KV rows");
   }
-  // `weights` may be nullptr where the nodes read none.
+  // `weights` may be nullptr where the nodes read none. The output of MI_OP_ADD, MUL, SILU and SILU_MUL may have the place of one of its
+  // inputs (the whole of it, never a part): read an element before you write it. No other outputs and inputs overlap.
   virtual std::unique_ptr<Plan> create_plan(const GraphView& graph, Weights* weights) = 0;
   virtual void sync() {}
 };

@@ -62,7 +62,7 @@ inline RopeScaling read_rope_scaling(const Metadata& metadata, const std::string
 
   RopeScaling scaling;
   if (type == "none") return scaling;
-  if (type == "") {
+  if (type.empty()) {
     only("factor", 1);  // else: which kind?
     return scaling;
   }
