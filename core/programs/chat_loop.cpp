@@ -90,7 +90,7 @@ class Chat {
     const Status talked = more ? talk() : Status();
     input_.reset();  // the terminal is as it was
     if (!run_.session.empty()) MINFER_TRY(save(run_.session));
-    MINFER_TRY(talked);
+    if (!talked.ok()) return talked.error();
     MINFER_TRY(output_.status());
     notes_.line(text("conversation ended after {} turn(s)", n_turns_));
     if (ended_by != 0) return 128 + ended_by;
