@@ -237,8 +237,7 @@ TEST_CASE("minfer-run: Ctrl-C stops a reply and SIGTERM the conversation, which 
   const std::string file = markov.folder() / "talk";
   const std::string run = quoted(program("minfer-run")) + " -m " + quoted(markov.path()) + " --cnv -n -1 --session " + quoted(file);
   // The input stays open; the reply would go on to the end of the context.
-  const auto ended =
-      shell("(echo hello; sleep 6) | " + run + " >/dev/null & sleep 0.1; p=$(pgrep -n -f talk); sleep 1; kill -TERM $p; wait $!; echo $?");
+  const auto ended = shell("(echo hello; sleep 6) | " + run + " >/dev/null & p=$!; sleep 1; kill -TERM $p; wait $p; echo $?");
   CHECK_THAT(ended.out, Contains("143"));
   CHECK_THAT(ended.err, Contains("[session] saved 2 message(s)"));
 }
