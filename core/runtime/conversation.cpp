@@ -36,11 +36,7 @@ Result<TurnResult> Conversation::user_turn(const std::string& message, const Tur
   return catch_out_of_memory([&]() -> Result<TurnResult> {
     const std::vector<ChatMessage> before = messages_;
     messages_.push_back({"user", message});
-    auto result = run_turn(callbacks);
-    const bool read = result.ok() && (result->finish != FinishReason::kCancelled || reply_start_ > 0);
-    if (!read) messages_ = before;
-    MINFER_TRY(follow_rendering());
-    return result;
+    return turn_or_back_to(before, callbacks);
   });
 }
 
@@ -49,11 +45,7 @@ Result<TurnResult> Conversation::regenerate(const TurnCallbacks& callbacks) {
     if (messages_.empty() || messages_.back().role != "assistant") return invalid("there is no reply to replace");
     const std::vector<ChatMessage> before = messages_;
     messages_.pop_back();
-    auto result = run_turn(callbacks);
-    const bool read = result.ok() && (result->finish != FinishReason::kCancelled || reply_start_ > 0);
-    if (!read) messages_ = before;
-    MINFER_TRY(follow_rendering());
-    return result;
+    return turn_or_back_to(before, callbacks);
   });
 }
 
@@ -100,6 +92,14 @@ Status Conversation::restore(const ConversationState& state) {
   n_bos_ = state.n_bos;
   reply_start_ = state.reply_start;
   return {};
+}
+
+Result<TurnResult> Conversation::turn_or_back_to(const std::vector<ChatMessage>& before, const TurnCallbacks& callbacks) {
+  auto result = run_turn(callbacks);
+  const bool read = result.ok() && (result->finish != FinishReason::kCancelled || reply_start_ > 0);
+  if (!read) messages_ = before;
+  MINFER_TRY(follow_rendering());
+  return result;
 }
 
 // The messages end with the user's. On success they end with the reply, unless the turn was interrupted before it began (reply_start_ 0).
@@ -267,7 +267,7 @@ Status Conversation::drop_rows(std::string_view wanted, size_t n_bytes, bool* do
   mirror_.erase(first, count);
   reply_start_ = reply_start_ >= first + count ? reply_start_ - count : 0;
   *done = true;
-  return {};
+  return remember_mirror();
 }
 
 Result<std::span<const float>> Conversation::forward(std::span<const int32_t> tokens, const StopCheck* should_stop) {
@@ -294,6 +294,11 @@ Status Conversation::go_back_to(uint32_t n_tokens) {
   mirror_.truncate(n_tokens);
   n_bos_ = std::min(n_bos_, n_tokens);
   if (n_tokens < reply_start_) reply_start_ = 0;
+  return remember_mirror();
+}
+
+// Penalties look back on what the context holds, and on nothing that has left it.
+Status Conversation::remember_mirror() {
   sample::SamplerState state = sampler_.state();
   state.history.assign(mirror_.tokens().begin(), mirror_.tokens().end());
   return sampler_.restore(state);

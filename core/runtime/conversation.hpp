@@ -102,6 +102,7 @@ class Conversation {
   Status restore(const ConversationState& state);
 
  private:
+  Result<TurnResult> turn_or_back_to(const std::vector<ChatMessage>& before, const TurnCallbacks& callbacks);
   Result<TurnResult> run_turn(const TurnCallbacks& callbacks);
   Result<std::span<const float>> read_prompt(const RenderedChat& chat, const TurnCallbacks& callbacks, TurnResult& result);
   Result<uint32_t> make_it_fit(RenderedChat& chat, const TurnCallbacks& callbacks);
@@ -116,6 +117,7 @@ class Conversation {
   Status drop_rows(std::string_view wanted, size_t n_bytes, bool* done);
   Result<std::span<const float>> forward(std::span<const int32_t> tokens, const StopCheck* should_stop);
   Status go_back_to(uint32_t n_tokens);
+  Status remember_mirror();
   Status follow_rendering();
 
   ChatEngine& engine_;

@@ -161,6 +161,8 @@ TEST_CASE("conversation: overflow_shift_removes_the_turn_and_prefills_only_the_d
   CHECK(chat.engine.rollbacks == 0);
   CHECK(chat.engine.forwards[0] == "\n[u:third!]\n[a:");
   CHECK(chat.engine.text() == "[u:second]\n[a:abcdef]\n[u:third!]\n[a:abcdef]");
+  const auto history = chat.conversation.state().sampler.history;  // penalties see what is left, all of it here
+  CHECK(std::string(history.begin(), history.end()) == chat.engine.text());
 }
 
 TEST_CASE("conversation: overflow_shift_keeps_the_system_prompt_in_place") {
