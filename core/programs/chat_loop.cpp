@@ -74,7 +74,10 @@ class Chat {
 
   Result<int> run() {
     if (!run_.session.empty()) {
-      if (::access(run_.session.c_str(), F_OK) == 0) MINFER_TRY(load(run_.session));
+      if (::access(run_.session.c_str(), F_OK) == 0) {
+        MINFER_TRY(load(run_.session));
+        if (run_.config.prompt.system) notes_.line("The system message is not used: the session has its own (/system sets another).");
+      }
       // Before anything is said that could not be kept.
       const std::filesystem::path folder = std::filesystem::path(run_.session).parent_path();
       if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)

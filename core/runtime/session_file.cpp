@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -249,6 +250,12 @@ Status SavedSession::read(const SessionIdentity& identity, const Session& sessio
   state_ = state_of(header);
   const size_t n_tokens = state_.tokens.size();
   if (n_tokens > session.cparams().n_ctx) return invalid("it holds {} tokens, n_ctx is {}; raise n_ctx", n_tokens, session.cparams().n_ctx);
+  // What the conversation would refuse is refused here, while the one under way still stands.
+  for (const int32_t token : state_.tokens)
+    if (token < 0 || static_cast<uint32_t>(token) >= session.model().info().n_vocab)
+      return invalid("it holds token {}, the vocabulary has {}", token, session.model().info().n_vocab);
+  if (state_.n_bos > n_tokens || state_.reply_start > n_tokens || !std::isfinite(state_.sampler.mirostat_mu))
+    return invalid("its header contradicts itself");
   kv_ = covered.subspan(kPrefixBytes + header_bytes);
   layer_bytes_ = session.kv_layer_bytes(static_cast<uint32_t>(n_tokens));
   if (checked_mul(layer_bytes_, identity.n_layers) != kv_.size())

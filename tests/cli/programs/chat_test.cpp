@@ -128,6 +128,7 @@ TEST_CASE("minfer-run: a resumed conversation goes on as if it had never ended, 
   CHECK(second.exit_code == 0);
   CHECK(first.out + second.out == whole);
   CHECK(whole.size() == 3 * 41);
+  CHECK_THAT(markov.run({"--cnv", "--session", file, "--system", "other"}, "").err, Contains("The system message is not used"));
 }
 
 TEST_CASE("minfer-run: a resumed conversation of a real model computes no old token in any KV format") {
