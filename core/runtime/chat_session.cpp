@@ -30,6 +30,13 @@ Result<std::vector<int32_t>> TemplateText::encode(const RenderedChat& chat, size
   return std::vector<int32_t>(ids.begin(), ids.end());
 }
 
+std::string TemplateText::as_read(const std::string& message) const {
+  const auto ids = tokenizer_.encode(message);
+  if (!ids.ok()) return message;  // too long: it is refused when it is rendered
+  const auto bytes = tokenizer_.decode(*ids);
+  return bytes.ok() ? *bytes : message;
+}
+
 std::optional<int32_t> TemplateText::missing_bos(std::span<const int32_t> ids) const {
   std::vector<TokenId> with_bos(ids.begin(), ids.end());
   tokenizer_.add_bos(with_bos);

@@ -30,6 +30,7 @@ class TemplateText final : public ChatText {
 
   Result<RenderedChat> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const override;
   Result<std::vector<int32_t>> encode(const RenderedChat& chat, size_t first) const override;
+  std::string as_read(const std::string& message) const override;
   std::optional<int32_t> missing_bos(std::span<const int32_t> ids) const override;
   Result<std::string_view> token_bytes(int32_t token) const override { return tokenizer_.token_bytes(static_cast<TokenId>(token)); }
   bool is_end_of_generation(int32_t token) const override { return tokenizer_.is_end_of_generation(static_cast<TokenId>(token)); }

@@ -29,13 +29,13 @@ bool drop_oldest_turn(std::vector<ChatMessage>& messages) {
 Conversation::Conversation(ChatEngine& engine, const ChatText& text, sample::Sampler sampler, ConversationOptions options,
                            std::optional<std::string> system)
     : engine_(engine), text_(text), sampler_(std::move(sampler)), options_(std::move(options)) {
-  if (system) messages_.push_back({"system", *system});
+  if (system) messages_.push_back({"system", text_.as_read(*system)});
 }
 
 Result<TurnResult> Conversation::user_turn(const std::string& message, const TurnCallbacks& callbacks) {
   return catch_out_of_memory([&]() -> Result<TurnResult> {
     const std::vector<ChatMessage> before = messages_;
-    messages_.push_back({"user", message});
+    messages_.push_back({"user", text_.as_read(message)});
     return turn_or_back_to(before, callbacks);
   });
 }
@@ -65,9 +65,9 @@ Status Conversation::clear() {
 
 Status Conversation::set_system(const std::string& message) {
   if (!messages_.empty() && messages_.front().role == "system")
-    messages_.front().content = message;
+    messages_.front().content = text_.as_read(message);
   else
-    messages_.insert(messages_.begin(), {"system", message});
+    messages_.insert(messages_.begin(), {"system", text_.as_read(message)});
   return go_back_to(0);  // it stands first
 }
 
@@ -122,26 +122,39 @@ Result<TurnResult> Conversation::run_turn(const TurnCallbacks& callbacks) {
   return result;
 }
 
-Result<Conversation::Missing> Conversation::missing_tokens(const RenderedChat& chat) const {
+// What the KV holds of a rendering stays, whatever tokens it is cut into: a reply's are those that were generated. one_at_least: the last
+// token of the rendering is computed anyway, for its logits.
+Result<Conversation::Missing> Conversation::missing_tokens(const RenderedChat& chat, bool one_at_least) const {
   Missing missing;
-  if (mirror_.size() > 0 && chat.text.size() > mirror_.bytes().size() && chat.text.starts_with(mirror_.bytes())) {
+  const size_t common = common_prefix(chat.text, mirror_.bytes());
+  if (mirror_.size() > 0 && common == mirror_.bytes().size() && common + one_at_least <= chat.text.size()) {
     missing.n_kept = mirror_.size();
     missing.with_bos = n_bos_ > 0;
-    MINFER_ASSIGN(missing.tokens, text_.encode(chat, mirror_.bytes().size()));
+    MINFER_ASSIGN(missing.tokens, text_.encode(chat, common));
     return missing;
   }
-  std::vector<int32_t>& all = missing.tokens;
-  MINFER_ASSIGN(all, text_.encode(chat, 0));
+  MINFER_ASSIGN(const std::vector<int32_t> all, text_.encode(chat, 0));
   if (all.empty()) return invalid("the chat template renders nothing");
-  if (const auto bos = text_.missing_bos(all)) {
-    all.insert(all.begin(), *bos);
-    missing.with_bos = true;
+  const auto bos = text_.missing_bos(all);
+  missing.with_bos = bos.has_value();
+  // They part at the last place where a token ends in both: a control token of the rendering must not be torn by what was kept of another.
+  size_t end = 0, n_same = 0;
+  if (missing.with_bos == (n_bos_ > 0)) {
+    for (size_t i = 0;; ++i) {
+      const uint32_t n_held = mirror_.tokens_within(end);
+      if (mirror_.byte_end(n_held) == end) {
+        missing.n_kept = n_held;
+        n_same = i;
+      }
+      if (i + one_at_least >= all.size()) break;
+      MINFER_ASSIGN(const std::string_view bytes, text_.token_bytes(all[i]));
+      if (chat.text.compare(end, bytes.size(), bytes) != 0) break;  // the tokenizer reads it in another form
+      end += bytes.size();
+      if (end > common) break;
+    }
   }
-  const auto held = mirror_.tokens();
-  const auto n = static_cast<std::ptrdiff_t>(std::min(held.size(), all.size() - 1));  // the last is computed anyway, for its logits
-  const auto common = std::mismatch(all.begin(), all.begin() + n, held.begin()).first;
-  missing.n_kept = static_cast<uint32_t>(common - all.begin());
-  all.erase(all.begin(), common);
+  if (bos && missing.n_kept == 0) missing.tokens.push_back(*bos);
+  missing.tokens.insert(missing.tokens.end(), all.begin() + static_cast<std::ptrdiff_t>(n_same), all.end());
   return missing;
 }
 
@@ -306,12 +319,12 @@ Status Conversation::remember_mirror() {
 
 // Goes back to where the mirror and the canonical rendering of the messages part.
 Status Conversation::follow_rendering() {
-  size_t common = 0;
-  if (!messages_.empty()) {
-    const auto chat = text_.render(messages_, false);
-    if (chat.ok()) common = common_prefix(chat->text, mirror_.bytes());
-  }
-  return go_back_to(mirror_.tokens_within(common));
+  if (messages_.empty()) return go_back_to(0);
+  const auto chat = text_.render(messages_, false);
+  if (!chat.ok()) return go_back_to(0);
+  if (chat->text.starts_with(mirror_.bytes())) return {};
+  MINFER_ASSIGN(const Missing missing, missing_tokens(*chat, false));
+  return go_back_to(missing.n_kept);
 }
 
 }  // namespace minfer

@@ -40,6 +40,9 @@ class ChatText {
   virtual Result<RenderedChat> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const = 0;
   // Ids of the bytes from `first` on, without BOS.
   virtual Result<std::vector<int32_t>> encode(const RenderedChat& chat, size_t first) const = 0;
+  // A message as the tokenizer reads it: in its normal form, without bytes that it has no token for. What it renders to has these bytes,
+  // and so have the tokens.
+  virtual std::string as_read(const std::string& message) const = 0;
   // BOS, where the model wants one and the ids do not begin with it.
   virtual std::optional<int32_t> missing_bos(std::span<const int32_t> ids) const = 0;
   virtual Result<std::string_view> token_bytes(int32_t token) const = 0;
@@ -111,7 +114,7 @@ class Conversation {
     uint32_t n_kept = 0;          // how many of the tokens in the KV stay
     bool with_bos = false;        // the rendering's tokens have a BOS in front that is not in its text
   };
-  Result<Missing> missing_tokens(const RenderedChat& chat) const;
+  Result<Missing> missing_tokens(const RenderedChat& chat, bool one_at_least = true) const;
   Status reply(std::span<const float> logits, const TurnCallbacks& callbacks, TurnResult& result);
   Status shift_in_reply(const TurnCallbacks& callbacks, TurnResult& result, bool* shifted);
   Status drop_rows(std::string_view wanted, size_t n_bytes, bool* done);

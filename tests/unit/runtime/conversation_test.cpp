@@ -162,7 +162,7 @@ TEST_CASE("conversation: overflow_shift_removes_the_turn_and_prefills_only_the_d
   CHECK(chat.engine.forwards[0] == "\n[u:third!]\n[a:");
   CHECK(chat.engine.text() == "[u:second]\n[a:abcdef]\n[u:third!]\n[a:abcdef]");
   const auto history = chat.conversation.state().sampler.history;  // penalties see what is left, all of it here
-  CHECK(std::string(history.begin(), history.end()) == chat.engine.text());
+  CHECK(mock_bytes(history) == chat.engine.text());
 }
 
 TEST_CASE("conversation: overflow_shift_keeps_the_system_prompt_in_place") {
@@ -228,6 +228,40 @@ TEST_CASE("conversation: another reply begins where the last one began") {
   CHECK(chat.history() == "u:hi|a:" + first.text + "|");
   Chat empty;
   CHECK_FALSE(empty.conversation.regenerate({}).ok());
+}
+
+TEST_CASE("conversation: the tokens of earlier replies stay as they were generated when a reply is made again") {
+  Chat chat(1000, {}, "well");
+  chat.engine.reply = "hello";  // h e l l o: the tokenizer would make "ll" one token
+  chat.say("tell");
+  chat.say("more");
+  REQUIRE(chat.engine.text() == "[s:well]\n[u:tell]\n[a:hello]\n[u:more]\n[a:hello]");
+  const std::vector<int32_t> before = chat.engine.kv;
+  chat.engine.forwards.clear();
+  const auto again = chat.conversation.regenerate(chat.callbacks);
+  REQUIRE(again.ok());
+  chat.check();
+  CHECK(again->n_prefilled == 1);
+  CHECK(chat.engine.forwards[0] == ":");
+  CHECK(chat.engine.kv == before);
+  // Where the template drops a thought the replies before it stay too.
+  chat.text.forgets_thoughts = true;
+  chat.engine.reply = "{hm}yes";
+  chat.say("why");
+  chat.say("so");
+  CHECK(chat.engine.forwards[0] == "yes]\n[u:so]\n[a:");
+}
+
+TEST_CASE("conversation: a message is kept as the tokenizer reads it, so that the KV holds its rendering") {
+  Chat chat(1000, {}, "s~s");
+  chat.engine.reply = "ok";
+  chat.say("a~b");
+  CHECK(chat.history() == "s:s-s|u:a-b|a:ok|");
+  CHECK(chat.engine.text() == "[s:s-s]\n[u:a-b]\n[a:ok]");
+  chat.say("more");
+  CHECK(chat.engine.forwards[0] == "\n[u:more]\n[a:");
+  REQUIRE(chat.conversation.set_system("t~t").ok());
+  CHECK(chat.history().starts_with("s:t-t|"));
 }
 
 TEST_CASE("conversation: a turn is taken back and the system message changed") {

@@ -1,5 +1,6 @@
 // An engine and a template for conversations that are small enough to follow by hand. One byte is one token. A message renders as
-// "[u:text]\n" ('s', 'u', 'a' for the role), the generation prompt as "[a:"; ']' is the end-of-generation token.
+// "[u:text]\n" ('s', 'u', 'a' for the role), the generation prompt as "[a:"; ']' is the end-of-generation token. The tokenizer has one token
+// of two bytes, kDoubleL, which the engine never generates.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,13 @@
 #include "runtime/conversation.hpp"
 
 namespace minfer::test {
+
+inline constexpr int32_t kDoubleL = 256;
+inline std::string mock_bytes(std::span<const int32_t> tokens) {
+  std::string bytes;
+  for (const int32_t token : tokens) bytes += token == kDoubleL ? "ll" : std::string(1, static_cast<char>(token));
+  return bytes;
+}
 
 class MockEngine final : public ChatEngine {
  public:
@@ -20,11 +28,11 @@ class MockEngine final : public ChatEngine {
   Result<std::span<const float>> forward(std::span<const int32_t> tokens, const StopCheck* should_stop) override {
     if (kv.size() + tokens.size() > n_ctx_) return invalid("beyond n_ctx");
     if (fail_forward) return make_error(ErrorCode::kDeviceLost, "the device is gone");
-    forwards.push_back(std::string(tokens.begin(), tokens.end()));
+    forwards.push_back(mock_bytes(tokens));
     kv.insert(kv.end(), tokens.begin(), tokens.end());
     if (should_stop && (*should_stop)()) return make_error(ErrorCode::kCancelled, "stopped");
     std::fill(logits_.begin(), logits_.end(), -1.0f);
-    const std::string held(kv.begin(), kv.end());
+    const std::string held = text();
     const size_t begin = held.rfind("[a:") + 3;
     const size_t length = held.size() - begin;
     if (!reply.empty())
@@ -44,7 +52,7 @@ class MockEngine final : public ChatEngine {
     kv.erase(kv.begin() + first, kv.begin() + first + count);
     return {};
   }
-  std::string text() const { return {kv.begin(), kv.end()}; }
+  std::string text() const { return mock_bytes(kv); }
 
   std::vector<int32_t> kv;
   std::vector<std::string> forwards;
@@ -77,7 +85,19 @@ class MockText final : public ChatText {
     return chat;
   }
   Result<std::vector<int32_t>> encode(const RenderedChat& chat, size_t first) const override {
-    return std::vector<int32_t>(chat.text.begin() + static_cast<std::ptrdiff_t>(first), chat.text.end());
+    std::vector<int32_t> ids;
+    for (size_t i = first; i < chat.text.size(); ++i) {
+      const bool pair = chat.text.compare(i, 2, "ll") == 0;
+      ids.push_back(pair ? kDoubleL : chat.text[i]);
+      i += pair;
+    }
+    return ids;
+  }
+  // Its normal form has '-' for '~'.
+  std::string as_read(const std::string& message) const override {
+    std::string read = message;
+    std::replace(read.begin(), read.end(), '~', '-');
+    return read;
   }
   std::optional<int32_t> missing_bos(std::span<const int32_t>) const override { return bos; }
   Result<std::string_view> token_bytes(int32_t token) const override {
@@ -86,6 +106,7 @@ class MockText final : public ChatText {
       for (int i = 0; i < 256; ++i) bytes[static_cast<size_t>(i)] = static_cast<char>(i);
       return bytes;
     }();
+    if (token == kDoubleL) return std::string_view("ll");
     if (token < 0 || token > 255) return invalid("no such token");
     return std::string_view(all).substr(static_cast<size_t>(token), 1);
   }
