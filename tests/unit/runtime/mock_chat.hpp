@@ -1,6 +1,6 @@
 // An engine and a template for conversations that are small enough to follow by hand. One byte is one token. A message renders as
-// "[u:text]\n" ('s', 'u', 'a' for the role), the generation prompt as "[a:"; ']' is the end-of-generation token. The tokenizer has one token
-// of two bytes, kDoubleL, which the engine never generates.
+// "[u:text]\n" ('s', 'u', 'a' for the role), the generation prompt as "[a:"; ']' is the end-of-generation token. The tokenizer has one
+// token of two bytes, kDoubleL, which the engine never generates.
 #pragma once
 
 #include <algorithm>
