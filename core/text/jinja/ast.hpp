@@ -53,7 +53,7 @@ struct Expr {
   Arguments arguments;
   BinaryOp op = BinaryOp::kAdd;
   std::vector<CompareOp> compares;
-  Filter filter = nullptr;
+  Filter filter = nullptr;  // null: unknown, and an error when reached
   Test test = nullptr;
 };
 
@@ -79,6 +79,7 @@ enum class StmtKind : uint8_t {
   kMacro,        // text (name), parameters, body
   kWith,         // assignments, body
   kFilterBlock,  // expr, body
+  kCallBlock,    // expr (a call), parameters, body: the body is the callee's `caller`
   kScope,        // body (the generation tag)
   kBreak,
   kContinue,
@@ -94,6 +95,13 @@ struct Parameter {
   ExprPtr fallback;  // null: none
 };
 
+// Which of the names that only a macro knows its body uses.
+struct MacroNames {
+  bool varargs = false;
+  bool kwargs = false;
+  bool caller = false;
+};
+
 struct Stmt {
   StmtKind kind = StmtKind::kText;
   int line = 0;
@@ -104,8 +112,7 @@ struct Stmt {
   Target target;
   std::vector<Branch> branches;
   std::vector<Parameter> parameters;
-  bool uses_varargs = false;  // of a macro: its body names `varargs`, `kwargs`
-  bool uses_kwargs = false;
+  MacroNames names;  // of a macro or a call block
   std::vector<std::pair<Target, ExprPtr>> assignments;
   Body body;
   Body else_body;

@@ -105,9 +105,10 @@ Result<Args> Interpreter::eval_arguments(const Arguments& arguments, const Scope
   return out;
 }
 
-Result<Value> Interpreter::eval_call(const Expr& expr, const ScopePtr& scope) {
+Result<Value> Interpreter::eval_call(const Expr& expr, const ScopePtr& scope, const Value* caller) {
   MINFER_ASSIGN(const Value callee, eval(*expr.items[0], scope));
-  MINFER_ASSIGN(const Args args, eval_arguments(expr.arguments, scope));
+  MINFER_ASSIGN(Args args, eval_arguments(expr.arguments, scope));
+  if (caller) args.keyword.emplace_back("caller", *caller);
   if (callee.is_undefined()) return at(expr.line, invalid("{}", callee.undefined_message()));
   if (const Callable* callable = callee.callable()) return at(expr.line, callable->call(rt_, args));
   if (const Loop* loop = callee.loop()) {
@@ -121,6 +122,11 @@ Result<Value> Interpreter::eval_call(const Expr& expr, const ScopePtr& scope) {
 Result<Value> Interpreter::eval_filter(const Expr& expr, const ScopePtr& scope) {
   MINFER_ASSIGN(const Value input, eval(*expr.items[0], scope));
   MINFER_ASSIGN(const Args args, eval_arguments(expr.arguments, scope));
+  return call_filter(expr, input, args);
+}
+
+Result<Value> Interpreter::call_filter(const Expr& expr, const Value& input, const Args& args) {
+  if (!expr.filter) return at(expr.line, unsupported("filter '{}' is not supported", expr.name));
   auto result = expr.filter(rt_, input, args);
   if (!result.ok()) return at(expr.line, result.error().in(text("filter '{}'", expr.name)));
   return result;
@@ -134,9 +140,7 @@ Result<Value> Interpreter::apply_filters(const Expr& expr, const Value& input, c
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
     const Expr& filter = **it;
     MINFER_ASSIGN(const Args args, eval_arguments(filter.arguments, scope));
-    auto result = filter.filter(rt_, value, args);
-    if (!result.ok()) return at(filter.line, result.error().in(text("filter '{}'", filter.name)));
-    value = *std::move(result);
+    MINFER_ASSIGN(value, call_filter(filter, value, args));
   }
   return value;
 }
@@ -144,6 +148,7 @@ Result<Value> Interpreter::apply_filters(const Expr& expr, const Value& input, c
 Result<Value> Interpreter::eval_test(const Expr& expr, const ScopePtr& scope) {
   MINFER_ASSIGN(const Value value, eval(*expr.items[0], scope));
   MINFER_ASSIGN(const Args args, eval_arguments(expr.arguments, scope));
+  if (!expr.test) return at(expr.line, unsupported("test '{}' is not supported", expr.name));
   auto result = expr.test(rt_, value, args);
   if (!result.ok()) return at(expr.line, result.error().in(text("test '{}'", expr.name)));
   return Value(*result);

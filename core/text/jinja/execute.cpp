@@ -16,11 +16,16 @@ void Scope::set(std::string_view name, Value value) {
   variables.emplace_back(std::string(name), std::move(value));
 }
 
+const Value* Scope::find_here(std::string_view name) const {
+  for (const auto& [key, value] : variables) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
 const Value* Scope::find(std::string_view name) const {
   for (const Scope* scope = this; scope; scope = scope->parent.get()) {
-    for (const auto& [key, value] : scope->variables) {
-      if (key == name) return &value;
-    }
+    if (const Value* found = scope->find_here(name)) return found;
   }
   return nullptr;
 }
@@ -82,7 +87,8 @@ Result<Interpreter::Flow> Interpreter::run(const Stmt& stmt, const ScopePtr& sco
       return Flow::kNext;
     }
     case StmtKind::kSetBlock: MINFER_TRY(run_set_block(stmt, scope)); return Flow::kNext;
-    case StmtKind::kMacro: define_macro(stmt, scope); return Flow::kNext;
+    case StmtKind::kMacro: scope->set(stmt.text, make_macro(stmt, scope)); return Flow::kNext;
+    case StmtKind::kCallBlock: MINFER_TRY(run_call_block(stmt, scope, out)); return Flow::kNext;
     case StmtKind::kWith: return run_with(stmt, scope, out);
     case StmtKind::kFilterBlock: return run_filter_block(stmt, scope, out);
     case StmtKind::kScope: return run(stmt.body, std::make_shared<Scope>(scope), out);
@@ -188,10 +194,17 @@ Status Interpreter::assign(const Target& target, const Value& value, Scope& scop
   return {};
 }
 
-void Interpreter::define_macro(const Stmt& stmt, const ScopePtr& scope) {
+Status Interpreter::run_call_block(const Stmt& stmt, const ScopePtr& scope, std::string& out) {
+  const Value caller = make_macro(stmt, scope);
+  MINFER_ASSIGN(const Value value, eval_call(*stmt.expr, scope, &caller));
+  MINFER_ASSIGN(const std::string piece, at(stmt.line, to_str(rt_, value)));
+  return at(stmt.line, emit(out, piece));
+}
+
+Value Interpreter::make_macro(const Stmt& stmt, const ScopePtr& scope) {
   if (captured_.empty() || captured_.back() != scope) captured_.push_back(scope);
   const auto call = [this, &stmt, scope](Runtime&, const Args& args) { return call_macro(stmt, scope, args); };
-  scope->set(stmt.text, Value(std::make_shared<Callable>(Callable{stmt.text, call})));
+  return Value(std::make_shared<Callable>(Callable{stmt.text, call}));
 }
 
 Result<Value> Interpreter::call_macro(const Stmt& macro, const ScopePtr& around, const Args& args) {
@@ -213,14 +226,19 @@ Result<Value> Interpreter::call_macro(const Stmt& macro, const ScopePtr& around,
       inner->set(parameter.name, Value::undefined(text("parameter '{}' was not provided", parameter.name)));
     }
   }
-  if (macro.uses_kwargs) {
+  if (macro.names.caller && !inner->find_here("caller")) {
+    const auto given = std::find_if(keyword.begin(), keyword.end(), [](const auto& k) { return k.first == "caller"; });
+    inner->set("caller", given != keyword.end() ? given->second : Value::undefined("no caller defined"));
+    if (given != keyword.end()) keyword.erase(given);
+  }
+  if (macro.names.kwargs) {
     auto rest = std::make_shared<Dict>();
     for (auto& [name, value] : keyword) rest->set(Value(name), std::move(value));
     inner->set("kwargs", Value(std::move(rest)));
   } else if (!keyword.empty()) {
     return invalid("macro '{}' takes no keyword argument '{}'", macro.text, keyword[0].first);
   }
-  if (macro.uses_varargs) {
+  if (macro.names.varargs) {
     const auto from = args.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, args.positional.size()));
     inner->set("varargs", make_tuple({from, args.positional.end()}));
   } else if (args.positional.size() > count) {

@@ -103,6 +103,7 @@ Result<ExprPtr> ExpressionParser::parse_condition() {
   const Nesting nesting(nesting_);
   if (nesting_ > kMaxNesting) return error(unsupported("expression nested deeper than {} levels", kMaxDepth));
   const int line = current().line;
+  const std::optional<Error> unknown_before = unknown_;
   MINFER_ASSIGN(auto value, parse_or());
   while (skip_name("if")) {
     MINFER_ASSIGN(auto condition, parse_or());
@@ -111,6 +112,7 @@ Result<ExprPtr> ExpressionParser::parse_condition() {
       MINFER_ASSIGN(otherwise, parse_condition());
     }
     MINFER_ASSIGN(value, node(ExprKind::kCond, line, list_of(std::move(condition), std::move(value), std::move(otherwise))));
+    unknown_ = unknown_before;
   }
   return value;
 }
@@ -245,8 +247,9 @@ Result<ExprPtr> ExpressionParser::parse_primary() {
       if (name == "true" || name == "True") return constant(Value(true));
       if (name == "false" || name == "False") return constant(Value(false));
       if (name == "none" || name == "None") return constant(Value());
-      names_varargs_ = names_varargs_ || name == "varargs";
-      names_kwargs_ = names_kwargs_ || name == "kwargs";
+      names_.varargs = names_.varargs || name == "varargs";
+      names_.kwargs = names_.kwargs || name == "kwargs";
+      names_.caller = names_.caller || name == "caller";
       MINFER_ASSIGN(auto expr, node(ExprKind::kName, line, {}));
       expr->name = name;
       return expr;
@@ -416,7 +419,7 @@ Result<ExprPtr> ExpressionParser::parse_one_filter(ExprPtr input) {
     name += "." + part;
   }
   const Filter filter = find_filter(name);
-  if (!filter) return error(unsupported("filter '{}' is not supported", name), line);
+  if (!filter && !unknown_) unknown_ = error(unsupported("filter '{}' is not supported", name), line);
   Arguments arguments;
   if (is_op("(")) {
     MINFER_ASSIGN(arguments, parse_arguments());
@@ -441,7 +444,7 @@ Result<ExprPtr> ExpressionParser::parse_test(ExprPtr value) {
   const bool negated = skip_name("not");
   MINFER_ASSIGN(const std::string name, expect_identifier());
   const Test test = find_test(name);
-  if (!test) return error(unsupported("test '{}' is not supported", name), line);
+  if (!test && !unknown_) unknown_ = error(unsupported("test '{}' is not supported", name), line);
   Arguments arguments;
   const TokenKind kind = current().kind;
   const bool operand_follows = kind == TokenKind::kName || kind == TokenKind::kString || kind == TokenKind::kInteger ||

@@ -35,9 +35,11 @@ class ExpressionParser {
   // "| name(args) | ..." applied to `input` (null: the text of a block). `first_inline`: the first comes without its bar.
   Result<ExprPtr> parse_filters(ExprPtr input, bool first_inline = false);
 
-  // Names that the expressions since the last reset use; a macro asks whether its body uses varargs or kwargs.
-  bool names_varargs_ = false;
-  bool names_kwargs_ = false;
+  // Names that the expressions since the last reset use; a macro asks whether its body uses varargs, kwargs or caller.
+  MacroNames names_;
+  // The first filter or test that does not exist. Where a condition decides whether it is reached (an if block, an inline if), that
+  // is an error of the run, as in Jinja; anywhere else the template is refused.
+  std::optional<Error> unknown_;
   int nesting_ = 0;
 
  private:

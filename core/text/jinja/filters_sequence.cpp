@@ -11,6 +11,7 @@ namespace minfer::jinja {
 namespace {
 
 Value iterator(std::vector<Value> items) { return make_view(std::move(items), List::Kind::kIterator); }
+bool is_iterator(const Value& value) { return value.list() && value.list()->kind == List::Kind::kIterator; }
 
 Result<Value> length(Runtime&, const Value& input, const Args& args) {
   MINFER_TRY(bind(args, "length", {}));
@@ -20,12 +21,19 @@ Result<Value> length(Runtime&, const Value& input, const Args& args) {
 
 Result<Value> first(Runtime& rt, const Value& input, const Args& args) {
   MINFER_TRY(bind(args, "first", {}));
+  if (List* list = input.list(); list && list->kind == List::Kind::kIterator && !list->items.empty()) {
+    MINFER_TRY(rt.charge(list->items.size() / 16 + 1));
+    Value next = std::move(list->items.front());
+    list->items.erase(list->items.begin());
+    return next;
+  }
   MINFER_ASSIGN(const auto items, items_of(rt, input));
   return items.empty() ? Value::undefined("No first item, sequence was empty.") : items.front();
 }
 
 Result<Value> last(Runtime& rt, const Value& input, const Args& args) {
   MINFER_TRY(bind(args, "last", {}));
+  if (is_iterator(input)) return invalid("'{}' object is not reversible", type_name(input));
   MINFER_ASSIGN(const auto items, items_of(rt, input));
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
@@ -39,9 +47,10 @@ Result<Value> to_list(Runtime& rt, const Value& input, const Args& args) {
 Result<Value> reverse(Runtime& rt, const Value& input, const Args& args) {
   MINFER_TRY(bind(args, "reverse", {}));
   if (input.is_string()) return slice(rt, input, Value(), Value(), Value(-1));
+  const bool was_iterator = is_iterator(input);  // Python cannot turn one round and makes a list of it
   MINFER_ASSIGN(auto items, items_of(rt, input));
   std::reverse(items.begin(), items.end());
-  return iterator(std::move(items));
+  return was_iterator ? make_list(std::move(items)) : iterator(std::move(items));
 }
 
 Result<Value> join(Runtime& rt, const Value& input, const Args& args) {
@@ -104,7 +113,7 @@ Result<Value> sort(Runtime& rt, const Value& input, const Args& args) {
       MINFER_ASSIGN(const Value part, get_path(rt, item, path));
       key.push_back(fold ? fold_case(part) : part);
     }
-    keys.push_back(key.size() == 1 ? key[0] : make_list(std::move(key)));
+    keys.push_back(make_list(std::move(key)));  // a list even of one: equal items need no order, as two None
   }
   MINFER_ASSIGN(const auto order, sorted_order(rt, keys, bool_or(p[0], false)));
   std::vector<Value> out;

@@ -115,16 +115,17 @@ Result<Value> center(Runtime& rt, const Value& input, const Args& args) {
 
 Result<Value> truncate(Runtime& rt, const Value& input, const Args& args) {
   MINFER_ASSIGN(const auto p, bind(args, "truncate", {"length", "killwords", "end", "leeway"}));
-  if (!input.is_string()) return invalid("needs a string, not {}", type_name(input));
   MINFER_ASSIGN(const int64_t length, int_or(p[0], 255, "length"));
   MINFER_ASSIGN(const std::string end, string_or(p[2], "...", "end"));
   MINFER_ASSIGN(const int64_t leeway, int_or(p[3] && !p[3]->is_none() ? p[3] : std::nullopt, 5, "leeway"));
   const auto end_chars = static_cast<int64_t>(char_count(end));
   if (length < end_chars) return invalid("expected length >= {}, got {}", end_chars, length);
   if (leeway < 0) return invalid("expected leeway >= 0, got {}", leeway);
+  MINFER_ASSIGN(const int64_t whole, length_of(input));
+  if (whole - leeway <= length) return input;
+  if (!input.is_string()) return invalid("needs a string, not {}", type_name(input));
   const std::u32string chars = code_points(input.string());
   MINFER_TRY(rt.charge_bytes(input.string().size()));
-  if (static_cast<int64_t>(chars.size()) - leeway <= length) return input;
   const std::u32string cut = chars.substr(0, static_cast<size_t>(length - end_chars));
   const size_t space = bool_or(p[1], false) ? std::u32string::npos : cut.rfind(U' ');
   return Value(to_utf8(cut.substr(0, space)) + end);

@@ -257,6 +257,9 @@ Result<Value> format_braces(Runtime& rt, std::string_view pattern, const Args& a
     } else if (conversion != 0) {
       return invalid("unknown conversion '!{}' in a format string", std::string(1, conversion));
     }
+    if (!spec_text.empty() && value.is_bool()) value = Value(*value.as_int());
+    if (!spec_text.empty() && !value.is_number() && !value.is_string())
+      return invalid("unsupported format string passed to {}.__format__", type_name(value));
     MINFER_ASSIGN(const Spec spec, parse_spec(spec_text));
     MINFER_ASSIGN(const std::string piece, format_field(rt, value, spec));
     out += piece;
@@ -341,7 +344,10 @@ Result<Value> format_percent(Runtime& rt, std::string_view pattern, const Value&
     out += piece;
     MINFER_TRY(rt.charge(1));
   }
-  if (!named && next < count && (tuple || !values.is_dict())) return invalid("not all arguments converted during string formatting");
+  // What Python takes for a mapping may be left over: all that can be indexed, but tuples and strings.
+  const bool mapping = values.is_dict() || values.is_undefined() || (values.list() && values.list()->kind == List::Kind::kList) ||
+                       (values.list() && values.list()->kind == List::Kind::kRange);
+  if (!named && next < count && !mapping) return invalid("not all arguments converted during string formatting");
   MINFER_TRY(rt.charge_bytes(out.size()));
   return Value(std::move(out));
 }

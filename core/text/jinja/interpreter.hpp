@@ -13,6 +13,7 @@ struct Scope {
   explicit Scope(std::shared_ptr<Scope> around) : parent(std::move(around)) {}
   void set(std::string_view name, Value value);
   const Value* find(std::string_view name) const;
+  const Value* find_here(std::string_view name) const;  // not in the scopes around it
 
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> variables;
@@ -40,7 +41,9 @@ class Interpreter {
   Result<Flow> run_filter_block(const Stmt& stmt, const ScopePtr& scope, std::string& out);
   Result<Flow> run_for(const Stmt& stmt, const Value& iterable, const ScopePtr& scope, size_t depth0, std::string& out);
   Result<std::vector<Value>> loop_items(const Stmt& stmt, const Value& iterable, const ScopePtr& scope);
-  void define_macro(const Stmt& stmt, const ScopePtr& scope);
+  Status run_call_block(const Stmt& stmt, const ScopePtr& scope, std::string& out);
+  // A macro, or the body of a call block.
+  Value make_macro(const Stmt& stmt, const ScopePtr& scope);
   Result<Value> call_macro(const Stmt& macro, const ScopePtr& around, const Args& args);
   Status assign(const Target& target, const Value& value, Scope& scope, const ScopePtr& lookup);
   Status emit(std::string& out, std::string_view piece);
@@ -51,8 +54,10 @@ class Interpreter {
   Result<Value> eval_items(const Expr& expr, const ScopePtr& scope);
   Result<Value> eval_dict(const Expr& expr, const ScopePtr& scope);
   Result<Value> eval_slice(const Expr& expr, const ScopePtr& scope);
-  Result<Value> eval_call(const Expr& expr, const ScopePtr& scope);
+  // `caller`: of a call block, else null.
+  Result<Value> eval_call(const Expr& expr, const ScopePtr& scope, const Value* caller = nullptr);
   Result<Value> eval_filter(const Expr& expr, const ScopePtr& scope);
+  Result<Value> call_filter(const Expr& expr, const Value& input, const Args& args);
   Result<Value> apply_filters(const Expr& expr, const Value& input, const ScopePtr& scope);
   Result<Value> eval_test(const Expr& expr, const ScopePtr& scope);
   Result<Value> eval_concat(const Expr& expr, const ScopePtr& scope);

@@ -106,14 +106,16 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item) {
     return container.dict().find(item) != nullptr;
   }
   if (container.is_undefined()) return false;
-  const List* list = container.list();
+  List* list = container.list();
   if (!list) return invalid("argument of type '{}' is not iterable", type_name(container));
   MINFER_TRY(rt.charge(list->items.size()));
-  for (size_t i = 0; i < list->items.size(); ++i) {
-    MINFER_ASSIGN(const bool same, equals(rt, list->items[i], item));
-    if (same) return true;
+  bool found = false;
+  size_t at = 0;
+  while (!found && at < list->items.size()) {
+    MINFER_ASSIGN(found, equals(rt, list->items[at++], item));
   }
-  return false;
+  if (list->kind == List::Kind::kIterator) list->items.erase(list->items.begin(), list->items.begin() + static_cast<std::ptrdiff_t>(at));
+  return found;
 }
 
 Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b) {
@@ -150,8 +152,9 @@ Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b) 
 Result<std::vector<Value>> items_of(Runtime& rt, const Value& value) {
   std::vector<Value> out;
   if (value.is_undefined()) return out;
-  if (const List* list = value.list()) {
+  if (List* list = value.list()) {
     MINFER_TRY(rt.charge(list->items.size()));
+    if (list->kind == List::Kind::kIterator) return std::exchange(list->items, {});
     return list->items;
   }
   if (value.is_dict()) {
@@ -173,7 +176,7 @@ Result<std::vector<Value>> items_of(Runtime& rt, const Value& value) {
 Result<int64_t> length_of(const Value& value) {
   if (value.is_undefined()) return int64_t{0};
   if (value.is_string()) return static_cast<int64_t>(char_count(value.string()));
-  if (const List* list = value.list()) return static_cast<int64_t>(list->items.size());
+  if (const List* list = value.list(); list && list->kind != List::Kind::kIterator) return static_cast<int64_t>(list->items.size());
   if (value.is_dict()) return static_cast<int64_t>(value.dict().size());
   if (const Loop* loop = value.loop()) return static_cast<int64_t>(loop->items.size());
   return invalid("object of type '{}' has no len()", type_name(value));

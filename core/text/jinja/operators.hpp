@@ -23,7 +23,7 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item);
 // Equality of dict keys: strings, numbers, None; tuples by their items.
 bool same_key(const Value& a, const Value& b);
 
-// All items of an iterable: characters of a string, keys of a dict, nothing of Undefined.
+// All items of an iterable: characters of a string, keys of a dict, nothing of Undefined. What an iterator gives, it has no more.
 Result<std::vector<Value>> items_of(Runtime& rt, const Value& value);
 Result<int64_t> length_of(const Value& value);
 

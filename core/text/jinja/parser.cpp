@@ -1,4 +1,4 @@
-// The grammar of statements. Refuses by name the tags that chat templates do not need (include, import, extends, block, call ...).
+// The grammar of statements. Refuses by name the tags that chat templates do not need (include, import, extends, block ...).
 #include "text/jinja/parser.hpp"
 
 #include "text/jinja/expression_parser.hpp"
@@ -43,6 +43,21 @@ class Parser : public ExpressionParser {
 
   // Statements until one of `ends`; that name is the current token then. `tag` and `line` are of what is open.
   Result<Body> parse_body(EndTags ends, std::string_view tag, int line) {
+    if (tag == "if") return parse_statements(ends, tag, line);
+    return whole([&] { return parse_statements(ends, tag, line); });
+  }
+
+  // What `parse` reads may lack no filter and no test, though conditions around it may keep it from being reached.
+  template <class Parse>
+  auto whole(Parse parse) -> decltype(parse()) {
+    const auto outer = std::exchange(unknown_, std::nullopt);
+    auto result = parse();
+    if (result.ok() && unknown_) return *unknown_;
+    unknown_ = outer;
+    return result;
+  }
+
+  Result<Body> parse_statements(EndTags ends, std::string_view tag, int line) {
     if (++blocks_ > kMaxDepth / 2) return error(unsupported("blocks nested deeper than {} levels", kMaxDepth / 2));
     Body body;
     while (true) {
@@ -94,6 +109,7 @@ class Parser : public ExpressionParser {
     if (tag == "macro") return parse_macro(line);
     if (tag == "with") return parse_with(line);
     if (tag == "filter") return parse_filter_block(line);
+    if (tag == "call") return parse_call_block(line);
     if (tag == "print") return parse_print(line);
     if (tag == "generation") {
       auto s = stmt(StmtKind::kScope, line);
@@ -111,6 +127,7 @@ class Parser : public ExpressionParser {
 
   StmtResult parse_if(int line) {
     auto s = stmt(StmtKind::kIf, line);
+    const auto unknown_before = unknown_;
     while (true) {
       Branch branch;
       MINFER_ASSIGN(branch.condition, parse_tuple(false));
@@ -125,6 +142,7 @@ class Parser : public ExpressionParser {
       } else {
         MINFER_TRY(end_of_tag());
       }
+      unknown_ = unknown_before;
       return s;
     }
   }
@@ -135,7 +153,7 @@ class Parser : public ExpressionParser {
     MINFER_TRY(expect_name("in"));
     MINFER_ASSIGN(s->expr, parse_tuple(false));
     if (skip_name("if")) {
-      MINFER_ASSIGN(s->condition, parse_expression());
+      MINFER_ASSIGN(s->condition, whole([this] { return parse_expression(); }));
     }
     s->recursive = skip_name("recursive");
     skip_op(":");
@@ -160,34 +178,58 @@ class Parser : public ExpressionParser {
       return s;
     }
     s->kind = StmtKind::kSetBlock;
-    MINFER_ASSIGN(s->expr, parse_filters(nullptr));
+    MINFER_ASSIGN(s->expr, whole([this] { return parse_filters(nullptr); }));
     MINFER_ASSIGN(s->body, parse_block("endset", "set", line));
     return s;
+  }
+
+  // "(a, b=1)".
+  Result<std::vector<Parameter>> parse_parameters(int line) {
+    MINFER_TRY(expect_op("("));
+    std::vector<Parameter> parameters;
+    while (!is_op(")")) {
+      if (!parameters.empty()) MINFER_TRY(expect_op(","));
+      Parameter parameter;
+      MINFER_ASSIGN(parameter.name, expect_identifier());
+      if (skip_op("=")) {
+        MINFER_ASSIGN(parameter.fallback, parse_expression());
+      } else if (!parameters.empty() && parameters.back().fallback) {
+        return error(invalid("parameter '{}' without default after one with default", parameter.name), line);
+      }
+      parameters.push_back(std::move(parameter));
+    }
+    MINFER_TRY(expect_op(")"));
+    return parameters;
+  }
+
+  // The body of a macro or a call block: loops around it are not its own.
+  Status parse_macro_body(Stmt& s, std::string_view end, std::string_view tag) {
+    const int outer_loops = std::exchange(loops_, 0);
+    const MacroNames outer = std::exchange(names_, {});
+    MINFER_ASSIGN(s.body, parse_block(end, tag, s.line));
+    s.names = std::exchange(names_, outer);
+    loops_ = outer_loops;
+    return {};
   }
 
   StmtResult parse_macro(int line) {
     auto s = stmt(StmtKind::kMacro, line);
     MINFER_ASSIGN(s->text, expect_identifier());
-    MINFER_TRY(expect_op("("));
-    while (!is_op(")")) {
-      if (!s->parameters.empty()) MINFER_TRY(expect_op(","));
-      Parameter parameter;
-      MINFER_ASSIGN(parameter.name, expect_identifier());
-      if (skip_op("=")) {
-        MINFER_ASSIGN(parameter.fallback, parse_expression());
-      } else if (!s->parameters.empty() && s->parameters.back().fallback) {
-        return error(invalid("macro '{}': parameter '{}' without default after one with default", s->text, parameter.name), line);
-      }
-      s->parameters.push_back(std::move(parameter));
+    MINFER_ASSIGN(s->parameters, parse_parameters(line));
+    MINFER_TRY(parse_macro_body(*s, "endmacro", "macro"));
+    return s;
+  }
+
+  // {% call(a) name(b) %} body {% endcall %}: name(b, caller=a macro with this body).
+  StmtResult parse_call_block(int line) {
+    auto s = stmt(StmtKind::kCallBlock, line);
+    s->text = "caller";
+    if (is_op("(")) {
+      MINFER_ASSIGN(s->parameters, parse_parameters(line));
     }
-    MINFER_TRY(expect_op(")"));
-    const int outer_loops = std::exchange(loops_, 0);
-    const bool outer_varargs = std::exchange(names_varargs_, false);
-    const bool outer_kwargs = std::exchange(names_kwargs_, false);
-    MINFER_ASSIGN(s->body, parse_block("endmacro", "macro", line));
-    s->uses_varargs = std::exchange(names_varargs_, outer_varargs);
-    s->uses_kwargs = std::exchange(names_kwargs_, outer_kwargs);
-    loops_ = outer_loops;
+    MINFER_ASSIGN(s->expr, parse_expression());
+    if (s->expr->kind != ExprKind::kCall) return error(invalid("expected a call"), line);
+    MINFER_TRY(parse_macro_body(*s, "endcall", "call"));
     return s;
   }
 
@@ -206,7 +248,7 @@ class Parser : public ExpressionParser {
 
   StmtResult parse_filter_block(int line) {
     auto s = stmt(StmtKind::kFilterBlock, line);
-    MINFER_ASSIGN(s->expr, parse_filters(nullptr, true));
+    MINFER_ASSIGN(s->expr, whole([this] { return parse_filters(nullptr, true); }));
     MINFER_ASSIGN(s->body, parse_block("endfilter", "filter", line));
     return s;
   }

@@ -1,7 +1,7 @@
 // A parsed template: the engine's entry. Jinja 3.1 as chat templates use it (sandboxed, trim_blocks, lstrip_blocks, loop controls,
 // tojson as transformers defines it, no autoescape).
 // Beyond Jinja's immutable sandbox: lists and dicts may be changed (append, update), and the filter from_json exists. Narrower:
-// integers have 64 bits; filters that give generators give sequences; the tags include, import, extends, block, call and
+// integers have 64 bits; filters that give generators do all their work at once; the tags include, import, extends, block and
 // autoescape are refused by name when parsed.
 #pragma once
 

@@ -50,3 +50,20 @@ VARIANTS = [
     {"add_generation_prompt": False, "bos_token": "<s>", "eos_token": "</s>"},
     {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>", "enable_thinking": False},
 ]
+
+# Rendered with one more variant only: nested schemas, reasoning beside tool calls, arguments as text, other roles, awkward text.
+CODE = {"type": "function", "function": {"name": "run_code", "description": "Runs code.\nTwo lines \\ of it", "parameters": {
+    "type": "object",
+    "properties": {"code": {"type": "string"}, "options": {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}},
+                   "required": ["tags"]}, "limit": {"type": ["number", "null"], "maximum": 1e20, "default": 0.5}},
+    "required": ["code"]}, "return": {"type": "string"}}}
+
+MORE_CONVERSATIONS = [
+    {"messages": [SYSTEM, USER, {"role": "assistant", "content": "", "reasoning_content": "look it up\n", "tool_calls": [call("run_code", {"code": "print(1)\n", "limit": None}, "call00001")]},
+                  RESULT, {"role": "assistant", "content": "<think>\nread it\n</think>\n\nIt is 7."}, {"role": "user", "content": "Sure?"},
+                  {"role": "assistant", "content": "Yes.", "reasoning_content": "sure"}], "tools": [CODE]},
+    {"messages": [{"role": "system", "content": [{"type": "text", "text": "parts"}]}, {"role": "user", "content": "a\r\nb \u2028 {{ x }} {% y %} <s>[INST] \u001b & < > ' \" 日本 "}]},
+    {"messages": [{"role": "developer", "content": "dev"}, {"role": "user", "content": ""}, {"role": "assistant", "content": "\n\n"}, {"role": "user", "content": "/no_think ok"}]},
+    {"messages": [USER, {"role": "assistant", "content": "text", "tool_calls": [call("run_code", "{\"code\": \"x\"}", "call00001")]}, {**RESULT, "content": ""}, USER], "tools": [CODE, NOTHING]},
+]
+MORE_VARIANT = {"add_generation_prompt": True, "enable_thinking": True, "reasoning_effort": "low", "eos_token": "<|end|>"}

@@ -12,7 +12,7 @@ import jinja2.ext
 import jinja2.sandbox
 from jinja2 import nodes
 
-from conversations import CONVERSATIONS, VARIANTS
+from conversations import CONVERSATIONS, MORE_CONVERSATIONS, MORE_VARIANT, VARIANTS
 from snippets import CONTEXT, SNIPPETS
 
 assert jinja2.__version__ == "3.1.6", jinja2.__version__
@@ -83,13 +83,15 @@ def main():
         rows.append({"in": source, **render(source, CONTEXT)})
     write("snippets.json", rows)
 
-    chats = [{"conversations": CONVERSATIONS}]
+    rendered = [(i, variables) for i in range(len(CONVERSATIONS)) for variables in VARIANTS]
+    rendered += [(len(CONVERSATIONS) + i, MORE_VARIANT) for i in range(len(MORE_CONVERSATIONS))]
+    conversations = CONVERSATIONS + MORE_CONVERSATIONS
+    chats = [{"conversations": conversations}]
     for path in sorted(HERE.glob("*.jinja")):
         source = path.read_text(encoding="utf-8")
-        for i, conversation in enumerate(CONVERSATIONS):
-            for variables in VARIANTS:
-                all_variables = {"tools": None, "documents": None, **conversation, **variables}
-                chats.append({"template": path.name, "conversation": i, "variables": variables, **render(source, all_variables)})
+        for i, variables in rendered:
+            all_variables = {"tools": None, "documents": None, **conversations[i], **variables}
+            chats.append({"template": path.name, "conversation": i, "variables": variables, **render(source, all_variables)})
     write("chats.json", chats)
     failed = sum("error" in c for c in chats)
     print(len(rows) - 1, "snippets,", sum("error" in r for r in rows), "errors;", len(chats) - 1, "chats,", failed, "errors")
