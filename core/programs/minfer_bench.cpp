@@ -1,11 +1,14 @@
 // minfer-bench: tokens per second of prompt processing (pp) and generation (tg) on synthetic tokens.
+#include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
+#include "programs/bench_table.hpp"
 #include "programs/loading.hpp"
 #include "runtime/bench.hpp"
 #include "runtime/generate.hpp"
+#include "runtime/step_work.hpp"
 
 namespace {
 
@@ -15,7 +18,7 @@ using namespace minfer::programs;
 constexpr std::string_view kIntro =
     "minfer-bench [options]: tokens per second of prompt processing (pp) and generation (tg)\n"
     "\n"
-    "ppN: one prefill of N tokens. tgN: N greedy steps, one token each. With a depth both start behind so many tokens, which are\n"
+    "ppN: one prefill of N tokens. tgN: N steps of one token with its logits. With a depth both start behind so many tokens, which are\n"
     "not timed; a generation always has one. The result is the mean and the sample standard deviation over the repetitions.\n";
 
 std::vector<OptionGroup> option_groups() {
@@ -27,6 +30,7 @@ std::vector<OptionGroup> option_groups() {
                     {"repetitions", 'r', kValue, "N", "", "timed repetitions; default 5"},
                     {"warmup", 0, kValue, "MS", "", "untimed repetitions before: one, and until so much time has passed; default 2000"},
                     {"output", 'o', kValue, "FORMAT", "", "md, csv or json; default md"},
+                    {"probe", 0, kFlag, "", "", "also measure what this machine can do at best, and give speeds as parts of it"},
                     {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size; default: what the tests need"},
                     {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
                     kv_format_option(),
@@ -36,17 +40,13 @@ std::vector<OptionGroup> option_groups() {
   return {model_options_group(), std::move(test), std::move(backends)};
 }
 
-struct Row {
-  std::string test;
-  std::vector<double> samples;
-};
-
-struct About {
-  std::string model;
-  uint64_t bytes = 0;
-  uint64_t parameters = 0;
-  std::string backend;
-  std::string threads;  // a number or "auto"
+struct BenchArguments {
+  Config config;
+  BackendOverrides backends;
+  std::vector<BenchTest> tests;
+  BenchOptions options;
+  BenchFormat format = BenchFormat::kMarkdown;
+  bool probe = false;
 };
 
 std::string test_name(const BenchTest& test) {
@@ -54,64 +54,13 @@ std::string test_name(const BenchTest& test) {
   return test.depth > 0 ? name + text(" @ d{}", test.depth) : name;
 }
 
-std::string quoted(const std::string& field) {
-  std::string out = "\"";
-  for (const char c : field) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+Result<BenchFormat> format_option(const ParsedOptions& parsed) {
+  const std::string name = parsed.has("output") ? parsed.value("output") : "md";
+  if (name == "md") return BenchFormat::kMarkdown;
+  if (name == "csv") return BenchFormat::kCsv;
+  if (name == "json") return BenchFormat::kJson;
+  return invalid("-o: '{}' is none of md, csv, json", name);
 }
-
-std::string as_md(const About& about, const std::vector<Row>& rows) {
-  std::string out = "| model | size | params | backend | threads | test | t/s |\n| --- | ---: | ---: | --- | ---: | --- | ---: |\n";
-  for (const Row& row : rows) {
-    const MeanDeviation ts = mean_deviation(row.samples);
-    out += text("| {} | {:.2f} GiB | {:.2f} B | {} | {} | {} | {:.2f} ± {:.2f} |\n", about.model,
-                static_cast<double>(about.bytes) / (1024.0 * 1024 * 1024), static_cast<double>(about.parameters) / 1e9, about.backend,
-                about.threads, row.test, ts.mean, ts.deviation);
-  }
-  return out;
-}
-
-std::string as_csv(const About& about, const std::vector<Row>& rows) {
-  std::string out = "\"model\",\"size\",\"params\",\"backend\",\"threads\",\"test\",\"ts_mean\",\"ts_stddev\"\n";
-  for (const Row& row : rows) {
-    const MeanDeviation ts = mean_deviation(row.samples);
-    out += text("{},\"{}\",\"{}\",{},{},{},\"{:.6f}\",\"{:.6f}\"\n", quoted(about.model), about.bytes, about.parameters,
-                quoted(about.backend), quoted(about.threads), quoted(row.test), ts.mean, ts.deviation);
-  }
-  return out;
-}
-
-nlohmann::ordered_json number_or_text(const std::string& text) {
-  uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? nlohmann::ordered_json(number) : nlohmann::ordered_json(text);
-}
-
-std::string as_json(const About& about, const std::vector<Row>& rows) {
-  using Json = nlohmann::ordered_json;
-  Json out = Json::array();
-  for (const Row& row : rows) {
-    const MeanDeviation ts = mean_deviation(row.samples);
-    out.push_back({{"model", about.model},
-                   {"size", about.bytes},
-                   {"params", about.parameters},
-                   {"backend", about.backend},
-                   {"threads", number_or_text(about.threads)},
-                   {"test", row.test},
-                   {"ts_mean", ts.mean},
-                   {"ts_stddev", ts.deviation},
-                   {"samples_ts", row.samples}});
-  }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-struct BenchArguments {
-  Config config;
-  BackendOverrides backends;
-  std::vector<BenchTest> tests;
-  BenchOptions options;
-  std::string format = "md";
-};
 
 Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
   constexpr uint32_t kMax = 1 << 24;
@@ -125,9 +74,8 @@ Result<BenchArguments> read_numbers(const ParsedOptions& parsed) {
   if (n_prompt == 0 && n_gen == 0) return invalid("-p 0 and -n 0: there is nothing to measure");
   if (n_prompt > 0) bench.tests.push_back({n_prompt, 0, depth});
   if (n_gen > 0) bench.tests.push_back({0, n_gen, depth});
-  if (parsed.has("output")) bench.format = parsed.value("output");
-  if (bench.format != "md" && bench.format != "csv" && bench.format != "json")
-    return invalid("-o: '{}' is none of md, csv, json", bench.format);
+  MINFER_ASSIGN(bench.format, format_option(parsed));
+  bench.probe = parsed.has("probe");
   if (!parsed.words().empty()) return invalid("'{}' is no option", parsed.words().front());
   MINFER_ASSIGN(bench.backends, backend_overrides(parsed));
   return bench;
@@ -158,28 +106,72 @@ Result<uint32_t> context_for(const BenchArguments& bench, uint32_t n_ctx_train) 
   return std::min(limit.value_or(sum), n_ctx_train);
 }
 
+// The threads that are measured and counted: as many as were asked for; those of the machine where the backend was left the choice.
+unsigned threads_to_probe(const std::string& asked) {
+  unsigned threads = 0;
+  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), threads);
+  return error == std::errc() && end == asked.data() + asked.size() && threads > 0 ? threads : std::thread::hardware_concurrency();
+}
+
+// The work of all steps of one repetition.
+Result<StepWork> work_of(const Session& session, const BenchTest& test, uint32_t n_batch) {
+  StepWork total;
+  const uint32_t n = test.n_prompt + test.n_gen;
+  const uint32_t step = test.n_prompt > 0 ? n_batch : 1;
+  const uint32_t depth = positions_of(test) - n;
+  for (uint32_t done = 0; done < n; done += step) {
+    const uint32_t n_tokens = std::min(step, n - done);
+    const uint32_t n_out = test.n_gen > 0 || done + n_tokens == n ? 1 : 0;
+    MINFER_ASSIGN(const StepWork work, step_work(session, n_tokens, n_out, depth + done));
+    total.weight_bytes += work.weight_bytes;
+    total.kv_bytes += work.kv_bytes;
+    for (const auto& [type, count] : work.macs) total.macs[type] += count;
+  }
+  return total;
+}
+
+Result<Achieved> achieved(const Session& session, const BenchTest& test, uint32_t n_batch, const MachineCeilings& ceilings,
+                          const std::vector<double>& samples) {
+  MINFER_ASSIGN(const StepWork work, work_of(session, test, n_batch));
+  const double seconds = (test.n_prompt + test.n_gen) / mean_deviation(samples).mean;
+  Achieved is;
+  is.gb_s = static_cast<double>(work.weight_bytes + work.kv_bytes) / seconds * 1e-9;
+  if (ceilings.clock_ghz > 0)
+    is.macs_per_cycle = static_cast<double>(work.total_macs()) / (seconds * ceilings.clock_ghz * 1e9 * ceilings.threads);
+  is.macs_per_cycle_bound = integer_bound(work, ceilings);
+  return is;
+}
+
 Result<std::string> measure(const BenchArguments& bench) {
   MINFER_ASSIGN(const std::filesystem::path path, find_model(bench.config));
   MINFER_ASSIGN(const Loaded loaded, load_model(bench.config, path, bench.backends, print_notice));
   const Model& model = *loaded.model;
   MINFER_ASSIGN(const uint32_t n_ctx, context_for(bench, model.info().n_ctx_train));
   MINFER_ASSIGN(const auto session, Session::create(model.engine(), session_params(bench.config, n_ctx)));
-  About about;
-  about.model = model.general_name().empty() ? path.stem().string() : std::string(model.general_name());
-  about.bytes = model.weight_bytes();
-  about.parameters = model.n_parameters();
-  for (const Device* device : model.engine().devices()) about.backend += (about.backend.empty() ? "" : "+") + device->info().name;
-  about.threads = asked_threads(bench);
+  BenchTable table;
+  table.model = model.general_name().empty() ? path.stem().string() : std::string(model.general_name());
+  table.bytes = model.weight_bytes();
+  table.parameters = model.n_parameters();
+  for (const Device* device : model.engine().devices()) table.backend += (table.backend.empty() ? "" : "+") + device->info().name;
+  table.threads = asked_threads(bench);
+  if (bench.probe) {
+    print_notice("measuring the machine");
+    table.ceilings = measure_ceilings(threads_to_probe(table.threads));
+  }
 
   BenchOptions options = bench.options;
   options.n_batch = bench.config.context.n_batch;
-  std::vector<Row> rows;
   for (const BenchTest& test : bench.tests) {
     print_notice(text("{}: {} repetitions", test_name(test), options.repetitions));
-    MINFER_ASSIGN(std::vector<double> samples, minfer::bench(*session, test, options));
-    rows.push_back({test_name(test), std::move(samples)});
+    BenchRow row;
+    row.test = test_name(test);
+    MINFER_ASSIGN(row.samples, minfer::bench(*session, test, options));
+    if (table.ceilings) {
+      MINFER_ASSIGN(row.achieved, achieved(*session, test, options.n_batch, *table.ceilings, row.samples));
+    }
+    table.rows.push_back(std::move(row));
   }
-  return bench.format == "md" ? as_md(about, rows) : bench.format == "csv" ? as_csv(about, rows) : as_json(about, rows);
+  return print_table(table, bench.format);
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -10,7 +10,7 @@ namespace minfer {
 
 struct BenchTest {
   uint32_t n_prompt = 0;  // either: prefill of so many tokens with one row of logits
-  uint32_t n_gen = 0;     // or: so many greedy decode steps, each with the logits of its token
+  uint32_t n_gen = 0;     // or: so many decode steps of one token, each with all its logits; nothing is sampled
   uint32_t depth = 0;     // tokens in the KV before the clock starts; a generation has at least one
 };
 

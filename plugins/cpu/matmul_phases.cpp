@@ -5,8 +5,8 @@
 namespace minfer::cpu {
 namespace {
 
-// From this many tokens on, work is handed out in small pieces to whoever is free; below it every thread streams one
-// contiguous range of the weights.
+// From this many tokens on, work is handed out in small pieces to whoever is free; below it in long ranges, since the weights stream
+// from memory.
 constexpr size_t kManyTokens = 8;
 constexpr size_t kFeaturesInTurn = 64;
 
@@ -45,8 +45,7 @@ void MatmulPhase::run(const Worker& worker) {
     }
   };
   if (activations.n_tokens < kManyTokens) {
-    const Range groups = split_evenly(group_count(rows), worker.thread, worker.n_threads);
-    part(groups.begin * kGroupRows, std::min(groups.end * kGroupRows, rows));
+    share_ranges(worker, group_count(rows), [&](size_t begin, size_t end) { part(begin * kGroupRows, std::min(end * kGroupRows, rows)); });
   } else {
     share(worker, (rows + kFeaturesInTurn - 1) / kFeaturesInTurn, true,
           [&](size_t i) { part(i * kFeaturesInTurn, std::min((i + 1) * kFeaturesInTurn, rows)); });
@@ -89,8 +88,7 @@ void FfnPhase::run(const Worker& worker) {
       worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "an activation of the feed-forward is not finite", layer, -1);
   };
   if (n_tokens < kManyTokens) {
-    const Range blocks = split_evenly((rows + 31) / 32, worker.thread, worker.n_threads);
-    part(blocks.begin * 32, std::min(blocks.end * 32, rows));
+    share_ranges(worker, (rows + 31) / 32, [&](size_t begin, size_t end) { part(begin * 32, std::min(end * 32, rows)); });
   } else {
     share(worker, (rows + width - 1) / width, true, [&](size_t i) { part(i * width, std::min((i + 1) * width, rows)); });
   }

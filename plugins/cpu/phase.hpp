@@ -2,6 +2,7 @@
 // says whether everyone must have finished before the next one begins.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -95,6 +96,19 @@ class Phase {
       return;
     }
     for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+  }
+
+  // Hands out items [0, n) in ranges that become smaller: whoever is free takes half of an even share of what is left. Streams are
+  // long, and yet all threads end at about the same time, also where one of them is slowed down.
+  template <class Body>
+  void share_ranges(const Worker& worker, size_t n, Body&& body) {
+    size_t begin = next_.load(std::memory_order_relaxed);
+    while (begin < n) {
+      const size_t count = worker.n_threads == 1 ? n : std::max<size_t>((n - begin) / (2 * worker.n_threads), 1);
+      if (!next_.compare_exchange_weak(begin, begin + count, std::memory_order_relaxed)) continue;
+      body(begin, begin + count);
+      begin = next_.load(std::memory_order_relaxed);
+    }
   }
 
  private:

@@ -98,3 +98,29 @@ TEST_CASE("minfer-bench: threads of the configuration file count unless the comm
   CHECK_THAT(given.err, Contains("1 thread,"));
   CHECK_THAT(threads({"--backend-option", "cpu.threads=4"}).err, Contains("4 threads"));
 }
+
+TEST_CASE("minfer-bench: --probe gives speeds as bytes and products of the model, beside the machine's best") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto result = bench(markov, {"--probe", "-p", "6", "-n", "8", "-d", "20", "-r", "2", "--n-batch", "4", "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json rows = json::parse(result.out);
+  // One layer of width 512 with a KV head of 64 and a feed-forward of 32, Q8_0 (34 bytes for 32 weights); an F32 output of 264 rows.
+  const double kv = 512 * 2 * 64, others = 512 * (2 * 512 + 3 * 32), output = 512 * 264;
+  const double layer_bytes = (kv + others) / 32 * 34, output_bytes = output * 4;
+  const double position_bytes = 2 * 64 * 2;  // K and V in f16
+  const auto per_token = [](const json& row, const char* field) { return row[field].get<double>() / row["ts_mean"].get<double>(); };
+  const json& pp = rows[0];
+  const json& tg = rows[1];
+  // 6 tokens in steps of 4 and 2: for all of them K and V, for the last alone the rest of this last layer.
+  CHECK(per_token(pp, "gb_s") * 1e9 == Approx((kv / 32 * 34 + layer_bytes + output_bytes + 26 * position_bytes) / 6).epsilon(1e-6));
+  CHECK(per_token(tg, "gb_s") * 1e9 == Approx(layer_bytes + output_bytes + 24.5 * position_bytes).epsilon(1e-6));
+  CHECK(tg["gb_s_best"] > 0.1);
+  if (const double hz = tg["clock_ghz"].get<double>() * 1e9; hz > 0) {
+    CHECK(per_token(pp, "macs_per_cycle") * hz * 2 == Approx(kv + (others + output) / 6).epsilon(1e-6));
+    CHECK(per_token(tg, "macs_per_cycle") * hz * 2 == Approx(kv + others + output).epsilon(1e-6));
+  }
+  CHECK(tg["macs_per_cycle_bound"] == 0);  // F32 products have no place in an integer bound
+  const auto md = bench(markov, {"--probe", "-p", "0", "-n", "2", "-r", "1"});
+  CHECK_THAT(md.out, Contains("| GB/s (of best) | MAC/cycle/core (of bound) |") && Contains(" %) |") && Contains("at its best, 2 threads"));
+}
