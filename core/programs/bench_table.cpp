@@ -13,8 +13,9 @@ std::string percent(double part, double whole) { return whole > 0 ? text(" ({:.0
 
 std::string as_md(const BenchTable& table) {
   const bool probed = table.ceilings.has_value();
-  std::string out = text("| model | size | params | backend | threads | test | t/s |{}\n| --- | ---: | ---: | --- | ---: | --- | ---: |{}\n",
-                         probed ? " GB/s (of best) | MAC/cycle/core (of bound) |" : "", probed ? " ---: | ---: |" : "");
+  std::string out =
+      text("| model | size | params | backend | threads | test | t/s |{}\n| --- | ---: | ---: | --- | ---: | --- | ---: |{}\n",
+           probed ? " GB/s (of best) | MAC/cycle/core (of bound) |" : "", probed ? " ---: | ---: |" : "");
   for (const BenchRow& row : table.rows) {
     const MeanDeviation ts = mean_deviation(row.samples);
     out += text("| {} | {:.2f} GiB | {:.2f} B | {} | {} | {} | {:.2f} ± {:.2f} |", table.model,

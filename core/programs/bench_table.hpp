@@ -11,9 +11,9 @@ namespace minfer::programs {
 
 // What a speed is of the machine's best, both as averages over a test.
 struct Achieved {
-  double gb_s = 0;                   // weights and KV read
-  double macs_per_cycle = 0;         // of 8-bit integers, per core
-  double macs_per_cycle_bound = 0;   // the ceiling for the types of this model's weights; 0: not known
+  double gb_s = 0;                  // weights and KV read
+  double macs_per_cycle = 0;        // of 8-bit integers, per core
+  double macs_per_cycle_bound = 0;  // the ceiling for the types of this model's weights; 0: not known
 };
 
 struct BenchRow {

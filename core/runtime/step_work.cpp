@@ -34,10 +34,7 @@ uint64_t StepWork::total_macs() const {
 Result<StepWork> step_work(const Session& session, uint32_t n_tokens, uint32_t n_out, uint32_t depth) {
   MINFER_ASSIGN(const Graph graph, session.model().build(make_graph_params(n_tokens, n_out, session.cparams())));
   StepWork work;
-  const std::vector<bool> live = graph.live_nodes();
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    if (!live[n]) continue;
+  for (const Node& node : graph.nodes) {
     if (node.op == Op::kAttention) work.kv_bytes += session.kv_layer_bytes(depth + n_tokens);
     if (node.op != Op::kMatMul) continue;
     const Value& weight = graph.values[node.inputs[1]];

@@ -11,9 +11,9 @@
 namespace minfer {
 
 struct StepWork {
-  uint64_t weight_bytes = 0;                    // of the matrices that are multiplied, as they lie in the file; each counted once
-  uint64_t kv_bytes = 0;                        // K and V rows that attention reads
-  std::map<gguf::TensorType, uint64_t> macs;    // multiply-accumulates with matrices of each type; attention is not counted
+  uint64_t weight_bytes = 0;                  // of the matrices that are multiplied, as they lie in the file; each counted once
+  uint64_t kv_bytes = 0;                      // K and V rows that attention reads
+  std::map<gguf::TensorType, uint64_t> macs;  // multiply-accumulates with matrices of each type; attention is not counted
   uint64_t total_macs() const;
 };
 
