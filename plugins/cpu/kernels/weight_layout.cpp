@@ -30,18 +30,39 @@ void with_quant_type(WeightType type, const F& f) {
 
 void store_u16(uint8_t* p, uint16_t value) { std::memcpy(p, &value, sizeof value); }
 
+using Words = uint16_t __attribute__((vector_size(16), may_alias));
+using Dwords = uint32_t __attribute__((vector_size(16), may_alias));
+
+// The 32 bytes of each of four rows (row_bytes apart in q) to v[j] + at: dword j of row r in storage order goes to dword r.
+void transpose_rows(const uint8_t* q, size_t row_bytes, uint8_t (*v)[64], size_t at) {
+  Dwords low[4], high[4];  // dwords 0..3 and 4..7 of each row
+  for (size_t r = 0; r < 4; ++r) {
+    Words a, b;
+    std::memcpy(&a, q + r * row_bytes, 16);
+    std::memcpy(&b, q + r * row_bytes + 16, 16);
+    low[r] = reinterpret_cast<Dwords>(__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11));
+    high[r] = reinterpret_cast<Dwords>(__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15));
+  }
+  const auto store = [&](const Dwords* rows, uint8_t(*out)[64]) {
+    const Dwords a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5), b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+    const Dwords c = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7), d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    const Dwords columns[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
+                               __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
+    for (int j = 0; j < 4; ++j) std::memcpy(out[j] + at, &columns[j], 16);
+  };
+  store(low, v);
+  store(high, v + 4);
+}
+
 template <WeightType type>
 void pack_block(const uint8_t* first_row, size_t row_bytes, size_t n_rows, size_t block, uint8_t* group) {
   constexpr QuantFormat format = quant_format(type);
   const PackedBlock at = packed_block(format, block);
-  alignas(64) uint8_t v[8][64] = {};
+  RowBlock rows[kGroupRows];
+  if (n_rows < kGroupRows) std::memset(rows, 0, sizeof rows);
   for (size_t r = 0; r < n_rows; ++r) {
-    RowBlock row;
+    RowBlock& row = rows[r];
     read_row_block<type>(first_row + r * row_bytes, block, &row);
-    for (size_t j = 0; j < 8; ++j) {  // byte pairs, in the order of storage_column
-      std::memcpy(&v[j][4 * r], row.q + 2 * j, 2);
-      std::memcpy(&v[j][4 * r + 2], row.q + 16 + 2 * j, 2);
-    }
     store_u16(group + at.d + 2 * r, row.d);
     if (format.is_k() || format.has_min) store_u16(group + at.m + 2 * r, row.m);
     if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
@@ -52,6 +73,8 @@ void pack_block(const uint8_t* first_row, size_t row_bytes, size_t n_rows, size_
         group[at.sub_scales + 2 * r + s] = static_cast<uint8_t>(static_cast<uint8_t>(row.scale[s]) | row.min[s] << 4);
     }
   }
+  alignas(64) uint8_t v[8][64];
+  for (size_t r = 0; r < kGroupRows; r += 4) transpose_rows(rows[r].q, sizeof(RowBlock), v, 4 * r);
   for (size_t lane = 0; lane < 64; ++lane) pack_lane<format.bits>(&v[0][lane], group + at.planes + lane);
 }
 

@@ -42,9 +42,7 @@ TEST_CASE("cpu/phase: ranges cover every item once, in every run, and become sho
       RangesPhase phase(n_items);
       for (int run = 0; run < 3; ++run) {
         phase.begin_run();
-        team.run([&](unsigned thread) {
-          phase.run({kernels, state, failure, thread, n_threads, 0, nullptr, {nullptr, nullptr}});
-        });
+        team.run([&](unsigned thread) { phase.run({kernels, state, failure, thread, n_threads, 0, nullptr, {nullptr, nullptr}}); });
         const auto ranges = phase.take_sorted();
         INFO(n_threads << " threads, " << n_items << " items, run " << run);
         size_t next = 0, last_length = n_items;
