@@ -1,0 +1,128 @@
+// Speed of the kernels that are no matrix products, on one thread and in the shapes of a 0.5B model. Build target bench_ops; run it pinned
+// to a CPU. GB/s counts what is read and written; FMA/cycle counts the products of attention, with the clock measured at the start.
+#include <benchmark/benchmark.h>
+
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/matmul.hpp"
+#include "kernels/ops.hpp"
+
+namespace minfer::cpu {
+namespace {
+
+constexpr int64_t kEmbd = 896, kFf = 4864;
+
+double clock_hz() {
+  const std::clock_t start = std::clock();
+  uint64_t n = 200'000'000;
+#if defined(__x86_64__)
+  for (uint64_t i = n / 16; i != 0; --i)  // 16 dependent additions: 16 cycles
+    __asm__ volatile(".rept 16\n\tadd $1, %0\n\t.endr" : "+r"(n));
+#endif
+  return 200e6 * CLOCKS_PER_SEC / static_cast<double>(std::clock() - start);
+}
+
+std::vector<float> random_floats(size_t n) {
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+// body() once per iteration, which reads and writes so many bytes.
+template <class Body>
+void add(const std::string& name, double bytes, Body body) {
+  benchmark::RegisterBenchmark(name.c_str(), [bytes, body](benchmark::State& state) {
+    for (auto _ : state) {
+      body();
+      benchmark::ClobberMemory();
+    }
+    state.counters["GB/s"] = benchmark::Counter(static_cast<double>(state.iterations()) * bytes * 1e-9, benchmark::Counter::kIsRate);
+  });
+}
+
+void add_row_kernels(const std::string& isa, const OpKernels& ops, const MatmulKernels& matmul) {
+  static const std::vector<float> a = random_floats(kFf), b = random_floats(kFf);
+  static std::vector<float> y(kFf);
+  static std::vector<Q8Block> q8(kFf / 32);
+  add(isa + "/rms_norm_896", 3 * 4 * kEmbd, [&ops] { ops.rms_norm(a.data(), b.data(), y.data(), 1, kEmbd, 1e-6f); });
+  add(isa + "/add_896", 3 * 4 * kEmbd, [&ops] { ops.add(a.data(), b.data(), y.data(), kEmbd); });
+  add(isa + "/exp_4864", 2 * 4 * kFf, [&ops] { ops.exp(a.data(), y.data(), kFf); });
+  add(isa + "/silu_mul_4864", 3 * 4 * kFf, [&ops] { ops.silu_mul(a.data(), b.data(), y.data(), kFf); });
+  add(isa + "/rope_split_14x64", 2 * 4 * kEmbd, [&ops] { ops.rope_split(y.data(), 14, 64, 64, a.data(), b.data()); });
+  add(isa + "/rope_interleaved_14x64", 2 * 4 * kEmbd, [&ops] { ops.rope_interleaved(y.data(), 14, 64, 64, a.data(), b.data()); });
+  add(isa + "/quantize_4864", 4 * kFf + sizeof(Q8Block) * kFf / 32, [&matmul] {
+    benchmark::DoNotOptimize(matmul.quantize({a.data(), kFf, kFf, 1, 0, 1, 0, kFf / 32, q8.data()}));
+  });
+}
+
+// One KV head of 64 with its 7 query heads: n_rows rows, the first of which sees `depth` positions before it.
+void attend(benchmark::State& state, const OpKernels& ops, KvFormat format, int32_t n_rows, int32_t depth) {
+  static const double hz = clock_hz();
+  constexpr int32_t kHeads = 7, kHeadDim = 64;
+  const int32_t n_positions = depth + n_rows, n_blocks = (n_positions + kKvBlock - 1) / kKvBlock;
+  AttentionArgs args{};
+  args.layout.format = format;
+  args.layout.n_kv_heads = 1;
+  args.layout.head_dim = kHeadDim;
+  const size_t region_bytes = static_cast<size_t>(kv_offset(args.layout, n_blocks, 0));
+  std::vector<unsigned char> k(region_bytes), v(region_bytes);
+  const std::vector<float> row = random_floats(kHeadDim);
+  for (int32_t p = 0; p < n_positions; ++p)
+    if (kv_store_row(args.layout, k.data(), v.data(), p, row.data(), row.data()) != KvStore::kOk) std::abort();
+  std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
+  for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
+  std::vector<AttentionRow> rows;
+  for (int32_t r = 0; r < n_rows; ++r) rows.push_back({blocks.data(), depth + r, 0});
+  const std::vector<float> q = random_floats(static_cast<size_t>(n_rows * kHeads * kHeadDim));
+  std::vector<float> out(q.size());
+  args.n_heads = kHeads;
+  args.scale = 0.125f;
+  args.k_region = k.data();
+  args.v_region = v.data();
+  args.q = q.data();
+  args.out = out.data();
+  args.q_stride = args.out_stride = kHeads * kHeadDim;
+  args.rows = rows.data();
+  std::vector<unsigned char> scratch(attention_scratch_bytes(kHeadDim, n_rows, kHeads, n_positions) + 64);
+  void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  for (auto _ : state) {
+    ops.attend(args, {0, kHeads, 0, n_rows}, aligned);
+    benchmark::ClobberMemory();
+  }
+  const double seen = n_rows * (depth + (n_rows + 1) / 2.0);
+  const auto rate = [&](double per_iteration) {
+    return benchmark::Counter(static_cast<double>(state.iterations()) * per_iteration, benchmark::Counter::kIsRate);
+  };
+  state.counters["FMA/cycle"] = rate(2 * seen * kHeads * kHeadDim / hz);
+  state.counters["GB/s"] = rate(2.0 * n_positions * static_cast<double>(kv_head_row_bytes(args.layout)) * 1e-9);
+}
+
+void add_benchmarks() {
+  for (uint32_t i = 0; i < kIsaCount; ++i) {
+    const Isa isa{i};
+    if (!isa_supported(isa) || matmul_kernels(isa).isa != isa) continue;
+    const OpKernels& ops = op_kernels(isa);
+    const std::string name(isa_name(isa));
+    add_row_kernels(name, ops, matmul_kernels(isa));
+    for (const auto& [format, format_name] : {std::pair{KvFormat::kF16, "f16"}, std::pair{KvFormat::kQ8_0, "q8_0"}})
+      for (const auto& [n_rows, depth] : {std::pair{1, 128}, std::pair{1, 2048}, std::pair{1, 8192}, std::pair{64, 448}, std::pair{64, 8128}})
+        benchmark::RegisterBenchmark(
+            (name + "/attention_" + format_name + "/rows:" + std::to_string(n_rows) + "/depth:" + std::to_string(depth)).c_str(),
+            [&ops, format = format, n_rows = n_rows, depth = depth](benchmark::State& state) { attend(state, ops, format, n_rows, depth); })
+            ->Unit(benchmark::kMicrosecond);
+  }
+}
+
+}  // namespace
+}  // namespace minfer::cpu
+
+int main(int argc, char** argv) {
+  minfer::cpu::add_benchmarks();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
