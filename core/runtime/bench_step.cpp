@@ -66,7 +66,8 @@ class IdleDevice final : public Device {
 
 // The graph of a model file, on the idle device.
 struct IdleModel {
-  explicit IdleModel(const char* path) : file(need(gguf::open_model_file(path))), registry(plugin::discover(plugin::standard_search()), {}) {
+  explicit IdleModel(const char* path)
+      : file(need(gguf::open_model_file(path))), registry(plugin::discover(plugin::standard_search()), {}) {
     const GgufMetadata metadata(file);
     architecture = need(registry.open_model(metadata));
     cparams.n_ctx = 4096;
@@ -124,7 +125,9 @@ int main(int argc, char** argv) {
   argv[1] = argv[0];
   int n_options = argc - 1;
   benchmark::Initialize(&n_options, argv + 1);
-  benchmark::RegisterBenchmark("decode_step", [&](benchmark::State& state) { minfer::decode_step(state, idle); })->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("decode_step", [&](benchmark::State& state) {
+    minfer::decode_step(state, idle);
+  })->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("rebuild", [&](benchmark::State& state) { minfer::rebuild(state, idle); })->Unit(benchmark::kMicrosecond);
   benchmark::RunSpecifiedBenchmarks();
 }

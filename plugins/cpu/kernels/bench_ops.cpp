@@ -110,7 +110,8 @@ void add_benchmarks() {
     const std::string name(isa_name(isa));
     add_row_kernels(name, ops, matmul_kernels(isa));
     for (const auto& [format, format_name] : {std::pair{KvFormat::kF16, "f16"}, std::pair{KvFormat::kQ8_0, "q8_0"}})
-      for (const auto& [n_rows, depth] : {std::pair{1, 128}, std::pair{1, 2048}, std::pair{1, 8192}, std::pair{64, 448}, std::pair{64, 8128}})
+      for (const auto& [n_rows, depth] :
+           {std::pair{1, 128}, std::pair{1, 2048}, std::pair{1, 8192}, std::pair{64, 448}, std::pair{64, 8128}})
         benchmark::RegisterBenchmark(
             (name + "/attention_" + format_name + "/rows:" + std::to_string(n_rows) + "/depth:" + std::to_string(depth)).c_str(),
             [&ops, format = format, n_rows = n_rows, depth = depth](benchmark::State& state) { attend(state, ops, format, n_rows, depth); })

@@ -99,20 +99,22 @@ void rope_split(float* x, int64_t n_heads, int64_t head_dim, int64_t rope_dim, c
 
 void rope_interleaved(float* x, int64_t n_heads, int64_t head_dim, int64_t rope_dim, const float* cos, const float* sin) noexcept {
   const int64_t half = rope_dim / 2;
+  const auto rotate = [](__m256 pairs, __m128 c, __m128 s) {
+    const __m256 cs = _mm256_set_m128(_mm_unpackhi_ps(c, s), _mm_unpacklo_ps(c, s));  // c0 s0 c1 s1 ...
+    const __m256 sc = _mm256_permute_ps(cs, 0xB1);                                    // s0 c0 s1 c1 ...
+    const __m256 a = _mm256_moveldup_ps(pairs), b = _mm256_movehdup_ps(pairs);
+    return _mm256_fmaddsub_ps(a, cs, _mm256_mul_ps(b, sc));  // a c - b s, a s + b c
+  };
   for (int64_t head = 0; head < n_heads; ++head, x += head_dim) {
-    for (int64_t i = 0; i < half; i += 4) {  // 4 pairs
-      const int64_t pairs = half - i < 4 ? half - i : 4;
-      const __m128i quarter = _mm256_castsi256_si128(first_lanes(pairs));
-      const __m256i mask = first_lanes(2 * pairs);
-      const __m128 c = _mm_maskload_ps(cos + i, quarter);
-      const __m128 s = _mm_maskload_ps(sin + i, quarter);
-      const __m256 cs = _mm256_set_m128(_mm_unpackhi_ps(c, s), _mm_unpacklo_ps(c, s));  // c0 s0 c1 s1 ...
-      const __m256 sc = _mm256_permute_ps(cs, 0xB1);                                    // s0 c0 s1 c1 ...
-      const __m256 pair = _mm256_maskload_ps(x + 2 * i, mask);
-      const __m256 a = _mm256_moveldup_ps(pair);
-      const __m256 b = _mm256_movehdup_ps(pair);
-      _mm256_maskstore_ps(x + 2 * i, mask, _mm256_fmaddsub_ps(a, cs, _mm256_mul_ps(b, sc)));  // a c - b s, a s + b c
-    }
+    int64_t i = 0;
+    for (; i + 4 <= half; i += 4)
+      _mm256_storeu_ps(x + 2 * i, rotate(_mm256_loadu_ps(x + 2 * i), _mm_loadu_ps(cos + i), _mm_loadu_ps(sin + i)));
+    if (i == half) continue;
+    // Masked stores are slow on many CPUs: the last pairs alone.
+    const __m128i quarter = _mm256_castsi256_si128(first_lanes(half - i));
+    const __m256i mask = first_lanes(2 * (half - i));
+    _mm256_maskstore_ps(x + 2 * i, mask,
+                        rotate(_mm256_maskload_ps(x + 2 * i, mask), _mm_maskload_ps(cos + i, quarter), _mm_maskload_ps(sin + i, quarter)));
   }
 }
 
