@@ -8,6 +8,8 @@ namespace minfer::cpu {
 extern const MatmulKernels kMatmulBaseline;
 #if defined(__x86_64__)
 extern const MatmulKernels kMatmulAvx2;
+extern const MatmulKernels kMatmulAvx512;
+extern const MatmulKernels kMatmulAvx512Vnni;
 #endif
 
 }  // namespace minfer::cpu

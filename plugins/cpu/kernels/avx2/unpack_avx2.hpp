@@ -3,20 +3,14 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "kernels/matmul.hpp"
-#include "kernels/packed_format.hpp"
+#include "kernels/x86_blocks.hpp"
 
 namespace minfer::cpu {
 namespace {
 
 inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-inline __m256i broadcast32(const void* p) {
-  int value;
-  std::memcpy(&value, p, 4);
-  return _mm256_set1_epi32(value);
-}
+inline __m256i broadcast32(const void* p) { return _mm256_set1_epi32(load_dword(p)); }
 
 // sum + product. The empty statement hides the sum from the compiler, which otherwise turns the chain of additions into a
 // tree whose parts no longer fit the registers (half the speed).
@@ -31,82 +25,22 @@ inline __m256i add32(__m256i sum, __m256i product) {
   return sum;
 }
 
-// How the integer part of a type is computed with 16-bit sums of byte products (see products in gemm_avx2.hpp).
-struct Arithmetic {
-  // The sums start at -(bias * sum of a), so that they are those of (stored - bias) * a. Partial sums may wrap around; the
-  // final one fits: 16 products of 16 * 127 (5 bits), 8 of 32 * 127 (6 bits), 16 of 15 * 127 (4 bits).
-  int bias_shift;   // log2 of the bias, or -1
-  bool restore;     // the type has no offset: bias * sum of a is added back in 32 bits
-  bool sub_scales;  // K types
-};
-
-constexpr Arithmetic arithmetic(WeightType type) {
-  switch (type) {
-    case WeightType::kQ4_0: return {3, false, false};
-    case WeightType::kQ5_0: return {4, false, false};
-    case WeightType::kQ5_1: return {4, true, false};
-    case WeightType::kQ2_K: return {-1, false, true};
-    case WeightType::kQ3_K: return {2, false, true};
-    case WeightType::kQ4_K: return {-1, false, true};
-    case WeightType::kQ5_K: return {4, true, true};
-    case WeightType::kQ6_K: return {5, false, true};
-    default: return {-1, false, false};
+// 32 bytes of every line: half of the rows.
+struct Ymm {
+  using Int = __m256i;
+  static Int load(const uint8_t* p) { return load256(p); }
+  static Int low(Int b, int mask) { return _mm256_and_si256(b, _mm256_set1_epi8(static_cast<char>(mask))); }
+  static Int either(Int a, Int b) { return _mm256_or_si256(a, b); }
+  template <int shift>
+  static Int field(Int b, int mask) {
+    return low(_mm256_srli_epi16(b, shift), mask);
   }
-}
+};
 
 // The eight vectors of a block, 32 of their 64 bytes; `planes` points at the half's bytes of the first plane.
 template <int bits>
 inline void unpack_half(const uint8_t* planes, __m256i* v) {
-  const auto plane = [planes](int i) { return load256(planes + 64 * i); };
-  const auto field = [](__m256i b, int shift, int mask) {  // bits move down; those of the neighbour byte are masked away
-    return _mm256_and_si256(_mm256_srli_epi16(b, shift), _mm256_set1_epi8(static_cast<char>(mask)));
-  };
-  const auto low = [](__m256i b, int mask) { return _mm256_and_si256(b, _mm256_set1_epi8(static_cast<char>(mask))); };
-  const auto either = [](__m256i a, __m256i b) { return _mm256_or_si256(a, b); };
-  if constexpr (bits == 8) {
-    for (int j = 0; j < 8; ++j) v[j] = plane(j);
-  } else if constexpr (bits == 6) {
-    for (int h = 0; h < 2; ++h) {
-      const __m256i b0 = plane(3 * h), b1 = plane(3 * h + 1), b2 = plane(3 * h + 2);
-      v[4 * h] = low(b0, 63);
-      v[4 * h + 1] = low(b1, 63);
-      v[4 * h + 2] = low(b2, 63);
-      v[4 * h + 3] = either(either(field(b0, 6, 3), field(b1, 4, 12)), field(b2, 2, 48));
-    }
-  } else if constexpr (bits == 5) {
-    const __m256i b0 = plane(0), b1 = plane(1), b2 = plane(2), b3 = plane(3), b4 = plane(4);
-    v[0] = low(b0, 31);
-    v[1] = low(b1, 31);
-    v[2] = low(b2, 31);
-    v[3] = low(b3, 31);
-    v[4] = low(b4, 31);
-    v[5] = either(field(b0, 5, 7), field(b3, 2, 24));
-    v[6] = either(field(b1, 5, 7), field(b4, 2, 24));
-    v[7] = either(either(field(b2, 5, 7), field(b3, 4, 8)), field(b4, 3, 16));
-  } else if constexpr (bits == 4) {
-    for (int j = 0; j < 4; ++j) {
-      const __m256i b = plane(j);
-      v[j] = low(b, 15);
-      v[j + 4] = field(b, 4, 15);
-    }
-  } else if constexpr (bits == 3) {
-    const __m256i b0 = plane(0), b1 = plane(1), b2 = plane(2);
-    v[0] = low(b0, 7);
-    v[1] = field(b0, 3, 7);
-    v[2] = low(b1, 7);
-    v[3] = field(b1, 3, 7);
-    v[4] = low(b2, 7);
-    v[5] = field(b2, 3, 7);
-    v[6] = either(field(b0, 6, 3), field(b1, 4, 4));
-    v[7] = either(field(b1, 7, 1), field(b2, 5, 6));
-  } else {
-    static_assert(bits == 2);
-    for (int i = 0; i < 2; ++i) {
-      const __m256i b = plane(i);
-      v[4 * i] = low(b, 3);
-      for (int s = 1; s < 4; ++s) v[4 * i + s] = field(b, 2 * s, 3);
-    }
-  }
+  unpack_planes<Ymm, bits>(planes, v);
 }
 
 // Eight f16 values to f32.

@@ -1,6 +1,6 @@
 # Fails if an object compiled for a wider instruction set exports a weak symbol: the linker might choose that copy for code
-# that runs on every CPU; or a function that another object names: its code would run before the instruction set is chosen (tables of
-# pointers are data). Arguments: NM, ARCHIVE.
+# that runs on every CPU; or has a static initialiser, or a function that another object names: its code would run before the
+# instruction set is chosen (tables of pointers are data). Arguments: NM, ARCHIVE.
 execute_process(COMMAND "${NM}" "${ARCHIVE}" OUTPUT_VARIABLE listing RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "${NM} ${ARCHIVE} failed: ${failed}")
@@ -21,6 +21,8 @@ foreach(line IN LISTS lines)
     endif()
   elseif(wide AND line MATCHES "^[0-9a-f]* *[WwVvu] (.*)$")
     string(APPEND offenders "\n  ${object} ${line}")
+  elseif(wide AND line MATCHES "_GLOBAL__sub_I|_GLOBAL__I_|__cxx_global_var_init")
+    string(APPEND offenders "\n  ${object} ${line}")
   elseif(wide AND line MATCHES "^[0-9a-f]+ T (.*)$")
     list(APPEND wide_functions "${CMAKE_MATCH_1}")
   elseif(NOT wide AND line MATCHES "^ *U (.*)$")
@@ -31,7 +33,7 @@ if(objects EQUAL 0)
   message(FATAL_ERROR "no object of a wider instruction set found in ${ARCHIVE}")
 endif()
 if(offenders)
-  message(FATAL_ERROR "weak symbols in objects of wider instruction sets:${offenders}")
+  message(FATAL_ERROR "weak symbols or static initialisers in objects of wider instruction sets:${offenders}")
 endif()
 foreach(function IN LISTS wide_functions)
   list(FIND named_elsewhere "${function}" at)
@@ -39,4 +41,4 @@ foreach(function IN LISTS wide_functions)
     message(FATAL_ERROR "a function for wider instruction sets is named by code for every CPU: ${function}")
   endif()
 endforeach()
-message("${objects} objects, no weak symbols")
+message("${objects} objects, no weak symbols, no static initialisers")

@@ -9,6 +9,11 @@
 #include "support/support.hpp"
 
 namespace minfer::cpu {
+
+#if defined(MINFER_AVX512_BY_SIMDE)
+extern const MatmulKernels kMatmulAvx512BySimde, kMatmulAvx512VnniBySimde;
+#endif
+
 namespace {
 
 using model::Fill;
@@ -107,6 +112,18 @@ const MatmulKernels& kernels_or_skip(Isa isa) {
   return kernels;
 }
 
+// The AVX-512 kernels as AVX2 code.
+const MatmulKernels& simde_kernels_or_skip(Isa isa) {
+#if defined(MINFER_AVX512_BY_SIMDE)
+  if (!isa_supported(Isa::kAvx2)) test::skip("this CPU has no avx2, which the emulation of " + std::string(isa_name(isa)) + " needs");
+  const MatmulKernels& kernels = isa == Isa::kAvx512 ? kMatmulAvx512BySimde : kMatmulAvx512VnniBySimde;
+  REQUIRE(kernels.isa == isa);
+  return kernels;
+#else
+  test::skip("built without SIMDe (libsimde-dev), so that " + std::string(isa_name(isa)) + " cannot be emulated");
+#endif
+}
+
 void check_all(const MatmulKernels& kernels, const std::vector<Case>& cases) {
   uint32_t seed = 1;
   for (const Case& c : cases) {
@@ -151,11 +168,37 @@ TEST_CASE("cpu/matmul: avx2 equals the model for extreme weights and activations
   check_all(kernels_or_skip(Isa::kAvx2), extreme_cases());
 }
 
-// Every instruction set that runs here.
+TEST_CASE("cpu/matmul: avx512 equals the model in all types and shapes") { check_all(kernels_or_skip(Isa::kAvx512), shape_cases()); }
+TEST_CASE("cpu/matmul: avx512 equals the model for extreme weights and activations") {
+  check_all(kernels_or_skip(Isa::kAvx512), extreme_cases());
+}
+TEST_CASE("cpu/matmul: avx512vnni equals the model in all types and shapes") {
+  check_all(kernels_or_skip(Isa::kAvx512Vnni), shape_cases());
+}
+TEST_CASE("cpu/matmul: avx512vnni equals the model for extreme weights and activations") {
+  check_all(kernels_or_skip(Isa::kAvx512Vnni), extreme_cases());
+}
+TEST_CASE("cpu/matmul: emulated avx512 equals the model in all types and shapes") {
+  check_all(simde_kernels_or_skip(Isa::kAvx512), shape_cases());
+}
+TEST_CASE("cpu/matmul: emulated avx512 equals the model for extreme weights and activations") {
+  check_all(simde_kernels_or_skip(Isa::kAvx512), extreme_cases());
+}
+TEST_CASE("cpu/matmul: emulated avx512vnni equals the model in all types and shapes") {
+  check_all(simde_kernels_or_skip(Isa::kAvx512Vnni), shape_cases());
+}
+TEST_CASE("cpu/matmul: emulated avx512vnni equals the model for extreme weights and activations") {
+  check_all(simde_kernels_or_skip(Isa::kAvx512Vnni), extreme_cases());
+}
+
+// Every instruction set that runs here, natively or emulated.
 std::vector<const MatmulKernels*> supported_kernels() {
   std::vector<const MatmulKernels*> all;
   for (uint32_t i = 0; i < kIsaCount; ++i)
     if (isa_supported(Isa{i})) all.push_back(&matmul_kernels(Isa{i}));
+#if defined(MINFER_AVX512_BY_SIMDE)
+  if (isa_supported(Isa::kAvx2)) all.insert(all.end(), {&kMatmulAvx512BySimde, &kMatmulAvx512VnniBySimde});
+#endif
   return all;
 }
 
