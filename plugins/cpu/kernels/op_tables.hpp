@@ -16,4 +16,9 @@ extern const OpKernels kOps;
 void attend(const AttentionArgs& args, const AttentionUnit& unit, void* scratch) noexcept;
 }  // namespace avx2
 
+namespace avx512 {
+extern const OpKernels kOps;
+void attend(const AttentionArgs& args, const AttentionUnit& unit, void* scratch) noexcept;
+}  // namespace avx512
+
 }  // namespace minfer::cpu

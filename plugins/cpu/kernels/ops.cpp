@@ -8,6 +8,7 @@ namespace minfer::cpu {
 
 const OpKernels& op_kernels(Isa isa) noexcept {
 #if defined(__x86_64__)
+  if (isa >= Isa::kAvx512) return avx512::kOps;
   if (isa != Isa::kBaseline) return avx2::kOps;
 #endif
   static_cast<void>(isa);

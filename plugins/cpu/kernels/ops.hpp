@@ -12,7 +12,7 @@
 namespace minfer::cpu {
 
 struct OpKernels {
-  const char* isa;  // "baseline", "avx2"
+  const char* isa;  // "baseline", "avx2", "avx512"
 
   // y = x * (1 / sqrt(sum / n + eps)) * weight per row of n, left to right. sum: 16 lanes, lane i % 16, fma(x, x, lane) ascending
   // from +0, added as lanes i and i + 8, then + 4, + 2, + 1. x, y: [n_rows][n]; weight: [n].
@@ -35,7 +35,7 @@ struct OpKernels {
   void (*attend)(const AttentionArgs& args, const AttentionUnit& unit, void* scratch) noexcept;
 };
 
-// The fastest table that runs where `isa` does: AVX-512 levels use AVX2's. `isa` must be supported by this machine.
+// The fastest table that runs where `isa` does. `isa` must be supported by this machine.
 const OpKernels& op_kernels(Isa isa) noexcept;
 
 }  // namespace minfer::cpu

@@ -11,36 +11,48 @@
 
 #define kMatmulAvx512 kMatmulAvx512BySimde
 #define kMatmulAvx512Vnni kMatmulAvx512VnniBySimde
+#define avx512 avx512_by_simde  // the namespace of the other operations
 
 #define __m512 simde__m512
 #define __m512i simde__m512i
 
+// Those with an #undef are macros of the compiler's header when it does not optimise.
 #define _mm512_abs_epi8 simde_mm512_abs_epi8
 #define _mm512_add_epi16 simde_mm512_add_epi16
 #define _mm512_add_epi32 simde_mm512_add_epi32
 #define _mm512_add_ps simde_mm512_add_ps
 #define _mm512_and_si512 simde_mm512_and_si512
+#define _mm512_castps512_ps128 simde_mm512_castps512_ps128
+#define _mm512_castps512_ps256 simde_mm512_castps512_ps256
 #define _mm512_castps_si512 simde_mm512_castps_si512
 #define _mm512_castsi512_ps simde_mm512_castsi512_ps
 #define _mm512_cvtepi8_epi16 simde_mm512_cvtepi8_epi16
+#define _mm512_div_ps simde_mm512_div_ps
 #define _mm512_fmadd_ps simde_mm512_fmadd_ps
+#define _mm512_fmsub_ps simde_mm512_fmsub_ps
 #define _mm512_fnmadd_ps simde_mm512_fnmadd_ps
 #define _mm512_loadu_ps simde_mm512_loadu_ps
 #define _mm512_loadu_si512 simde_mm512_loadu_si512
 #define _mm512_madd_epi16 simde_mm512_madd_epi16
 #define _mm512_maddubs_epi16 simde_mm512_maddubs_epi16
+#define _mm512_mask_mov_ps simde_mm512_mask_mov_ps
 #define _mm512_mask_sub_epi8 simde_mm512_mask_sub_epi8
 #define _mm512_max_epi32 simde_mm512_max_epi32
+#define _mm512_max_ps simde_mm512_max_ps
+#define _mm512_min_ps simde_mm512_min_ps
 #define _mm512_movepi8_mask simde_mm512_movepi8_mask
 #define _mm512_mul_ps simde_mm512_mul_ps
 #define _mm512_or_si512 simde_mm512_or_si512
+#define _mm512_permutexvar_ps simde_mm512_permutexvar_ps
 #define _mm512_set1_epi16 simde_mm512_set1_epi16
 #define _mm512_set1_epi32 simde_mm512_set1_epi32
 #define _mm512_set1_epi8 simde_mm512_set1_epi8
 #define _mm512_set1_ps simde_mm512_set1_ps
+#undef _mm512_setr_epi32
+#define _mm512_setr_epi32 simde_mm512_setr_epi32
 #define _mm512_setzero_ps simde_mm512_setzero_ps
 #define _mm512_setzero_si512 simde_mm512_setzero_si512
-#undef _mm512_slli_epi16  // macros of the compiler's header when it does not optimise
+#undef _mm512_slli_epi16
 #define _mm512_slli_epi16 simde_mm512_slli_epi16
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 simde_mm512_slli_epi32
@@ -112,6 +124,10 @@ inline __m256i half_dpbusd(__m256i sum, __m256i a, __m256i b) {
 [[maybe_unused]] inline __m512i by_halves_dpwssd_epi32(__m512i sum, __m512i a, __m512i b) {
   return simde_mm512_add_epi32(sum, simde_mm512_madd_epi16(a, b));
 }
+[[maybe_unused]] inline __m512i by_halves_srai_epi32(__m512i v, unsigned n) {
+  return whole_int(_mm256_srai_epi32(halves(v).low, static_cast<int>(n)), _mm256_srai_epi32(halves(v).high, static_cast<int>(n)));
+}
+[[maybe_unused]] inline __m256 half_of(__m512 v, int half) { return _mm256_castsi256_ps(half == 0 ? halves(v).low : halves(v).high); }
 [[maybe_unused]] inline __m128i lane_by_lane_cvtepi32_epi8(__m512i v) {
   int32_t lanes[16];
   int8_t bytes[16];
@@ -126,6 +142,13 @@ inline __m256i half_dpbusd(__m256i sum, __m256i a, __m256i b) {
   std::memcpy(lanes, &v, sizeof lanes);
   int largest = lanes[0];
   for (int lane : lanes) largest = lane > largest ? lane : largest;
+  return largest;
+}
+[[maybe_unused]] inline float lane_by_lane_reduce_max_ps(__m512 v) {
+  float lanes[16];
+  simde_mm512_storeu_ps(lanes, v);
+  float largest = lanes[0];
+  for (float lane : lanes) largest = lane > largest ? lane : largest;
   return largest;
 }
 [[maybe_unused]] inline __m512 lane_by_lane_maskz_loadu_ps(unsigned mask, const float* p) {
@@ -153,6 +176,11 @@ inline __m256i half_dpbusd(__m256i sum, __m256i a, __m256i b) {
 #define _mm512_dpbusd_epi32 by_halves_dpbusd_epi32
 #define _mm512_dpwssd_epi32 by_halves_dpwssd_epi32
 #define _mm512_cvtepi32_epi8 lane_by_lane_cvtepi32_epi8
+#undef _mm512_srai_epi32
+#define _mm512_srai_epi32 by_halves_srai_epi32
+#undef _mm512_extractf32x8_ps
+#define _mm512_extractf32x8_ps half_of
+#define _mm512_reduce_max_ps lane_by_lane_reduce_max_ps
 #define _mm512_reduce_max_epi32 lane_by_lane_reduce_max_epi32
 #define _mm512_maskz_loadu_ps lane_by_lane_maskz_loadu_ps
 #define _mm512_mask_storeu_ps lane_by_lane_mask_storeu_ps

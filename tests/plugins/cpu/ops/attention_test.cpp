@@ -272,59 +272,64 @@ TEST_CASE("cpu/attention: results are close to softmax attention in double", "[c
   }
 }
 
-TEST_CASE("cpu/attention: AVX2 gives the bits of baseline whatever the tiling", "[cpu]") {
-  const OpKernels& avx2 = avx2_or_skip();
-  REQUIRE(std::string(avx2.isa) == "avx2");
+static void equals_baseline(const OpKernels& wide) {
   for (const Shape& shape : kShapes) {
     for (const auto& batch : batches()) {
       const Problem problem(shape, batch);
       const auto expected = problem.attend(op_kernels(Isa::kBaseline), problem.n_rows(), problem.group());
       const int32_t half_group = (problem.group() + 1) / 2;
-      CHECK(first_difference(problem.attend(avx2, problem.n_rows(), problem.group()), expected) == -1);
-      CHECK(first_difference(problem.attend(avx2, 1, problem.group()), expected) == -1);
-      CHECK(first_difference(problem.attend(avx2, 3, half_group), expected) == -1);
-      CHECK(first_difference(problem.attend(avx2, 2, 1), expected) == -1);
+      CHECK(first_difference(problem.attend(wide, problem.n_rows(), problem.group()), expected) == -1);
+      CHECK(first_difference(problem.attend(wide, 1, problem.group()), expected) == -1);
+      CHECK(first_difference(problem.attend(wide, 3, half_group), expected) == -1);
+      CHECK(first_difference(problem.attend(wide, 2, 1), expected) == -1);
       CHECK(first_difference(problem.attend(op_kernels(Isa::kBaseline), 4, half_group), expected) == -1);
     }
   }
 }
+TEST_CASE("cpu/attention: AVX2 gives the bits of baseline whatever the tiling", "[cpu]") { equals_baseline(named(avx2_or_skip(), "avx2")); }
+TEST_CASE("cpu/attention: avx512 gives the bits of baseline whatever the tiling", "[cpu]") {
+  equals_baseline(named(avx512_or_skip(), "avx512"));
+}
+TEST_CASE("cpu/attention: emulated avx512 gives the bits of baseline whatever the tiling", "[cpu]") {
+  equals_baseline(named(emulated_avx512_or_skip(), "avx512"));
+}
 
-TEST_CASE("cpu/attention: AVX2 agrees for 1 to 17 rows and past a slab", "[cpu]") {
-  const OpKernels& avx2 = avx2_or_skip();
+static void agrees_for_rows(const OpKernels& wide) {
   for (int32_t n = 1; n <= 17; ++n) {
     const Problem problem({KvFormat::kF16, 7, 1, 32}, consecutive(0, 250, n, 100000), static_cast<uint32_t>(n));
-    CHECK(first_difference(problem.attend(avx2, n, 7), problem.model()) == -1);
+    CHECK(first_difference(problem.attend(wide, n, 7), problem.model()) == -1);
   }
   for (const int32_t window : {100000, 70}) {
     const Problem problem({KvFormat::kF16, 6, 2, 32}, consecutive(0, 0, 300, window));
     const auto expected = problem.model();
-    CHECK(first_difference(problem.attend(avx2, 64, 3), expected) == -1);
-    CHECK(first_difference(problem.attend(avx2, 300, 3), expected) == -1);
+    CHECK(first_difference(problem.attend(wide, 64, 3), expected) == -1);
+    CHECK(first_difference(problem.attend(wide, 300, 3), expected) == -1);
   }
+}
+TEST_CASE("cpu/attention: AVX2 agrees for 1 to 17 rows and past a slab", "[cpu]") { agrees_for_rows(named(avx2_or_skip(), "avx2")); }
+TEST_CASE("cpu/attention: avx512 agrees for 1 to 17 rows and past a slab", "[cpu]") { agrees_for_rows(named(avx512_or_skip(), "avx512")); }
+TEST_CASE("cpu/attention: emulated avx512 agrees for 1 to 17 rows and past a slab", "[cpu]") {
+  agrees_for_rows(named(emulated_avx512_or_skip(), "avx512"));
 }
 
 TEST_CASE("cpu/attention: prefill and decode of the same row agree to the bit", "[cpu]") {
-  std::vector<Isa> isas = {Isa::kBaseline};
-  if (isa_supported(Isa::kAvx2)) isas.push_back(Isa::kAvx2);
-  for (const Isa isa : isas) {
+  for (const OpKernels* kernels : all_tables()) {
     const Problem problem({KvFormat::kF16, 4, 2, 64}, consecutive(0, 240, 40, 100000));
-    const auto together = problem.attend(op_kernels(isa), problem.n_rows(), 2);
-    const auto one_by_one = problem.attend(op_kernels(isa), 1, 1);
+    const auto together = problem.attend(*kernels, problem.n_rows(), 2);
+    const auto one_by_one = problem.attend(*kernels, 1, 1);
     CHECK(first_difference(together, one_by_one) == -1);
     CHECK(std::isfinite(together[0]));
   }
 }
 
 TEST_CASE("cpu/attention: a NaN outside a row's window does not reach it", "[cpu]") {
-  std::vector<Isa> isas = {Isa::kBaseline};
-  if (isa_supported(Isa::kAvx2)) isas.push_back(Isa::kAvx2);
-  for (const Isa isa : isas) {
+  for (const OpKernels* kernels : all_tables()) {
     for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8_0}) {
       for (const size_t window : {5, 9}) {  // with 5 no position is seen by all rows of a tile, with 9 some are
         Problem problem({format, 2, 2, 32}, consecutive(0, 60, 18, static_cast<int32_t>(window)));
-        const auto clean = problem.attend(op_kernels(isa), 18, 1);
+        const auto clean = problem.attend(*kernels, 18, 1);
         problem.poison_v(0, 65);  // the newest position of row 5
-        const auto poisoned = problem.attend(op_kernels(isa), 18, 1);
+        const auto poisoned = problem.attend(*kernels, 18, 1);
         for (size_t r = 0; r < 18; ++r) {
           const bool sees = r >= 5 && r < 5 + window;
           for (size_t i = 0; i < problem.width(); ++i) {

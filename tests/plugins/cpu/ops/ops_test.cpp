@@ -56,7 +56,7 @@ TEST_CASE("cpu/ops: rms_norm sums in 16 lanes and halves them", "[cpu]") {
 }
 
 TEST_CASE("cpu/ops: rms_norm takes rows one by one", "[cpu]") {
-  const OpKernels& kernels = op_kernels(isa_supported(Isa::kAvx2) ? Isa::kAvx2 : Isa::kBaseline);
+  const OpKernels& kernels = *all_tables().back();
   const size_t rows = 5, n = 37;
   const auto x = normal_values(rows * n, 33), weight = normal_values(n, 34);
   std::vector<float> y = x;  // in place
@@ -88,9 +88,8 @@ TEST_CASE("cpu/ops: SiLU and its product have the values of the formula", "[cpu]
 }
 
 TEST_CASE("cpu/ops: add, mul and scale", "[cpu]") {
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2}) {
-    if (!isa_supported(isa)) continue;
-    const OpKernels& kernels = op_kernels(isa);
+  for (const OpKernels* table : all_tables()) {
+    const OpKernels& kernels = *table;
     const float a[3] = {1.5f, -2.0f, 8.0f}, b[3] = {0.25f, 4.0f, -0.5f};
     float y[3];
     kernels.add(a, b, y, 3);
@@ -102,10 +101,8 @@ TEST_CASE("cpu/ops: add, mul and scale", "[cpu]") {
   }
 }
 
-TEST_CASE("cpu/ops: AVX2 gives the bits of baseline at every size", "[cpu]") {
-  const OpKernels& avx2 = avx2_or_skip();
+static void equals_baseline(const OpKernels& wide) {
   const OpKernels& baseline = op_kernels(Isa::kBaseline);
-  REQUIRE(std::string(avx2.isa) == "avx2");
   REQUIRE(std::string(baseline.isa) == "baseline");
   const auto compare = [](size_t n, auto run, auto run_other) {
     std::vector<float> a(n + 3, 42.0f), b(n + 3, 42.0f);  // three guards behind
@@ -119,40 +116,54 @@ TEST_CASE("cpu/ops: AVX2 gives the bits of baseline at every size", "[cpu]") {
     const auto x = normal_values(n, 41, 5.0f), z = normal_values(n, 42);
     compare(
         n, [&](float* y) { baseline.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); },
-        [&](float* y) { avx2.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); });
+        [&](float* y) { wide.rms_norm(x.data(), z.data(), y, 1, m, 1e-6f); });
     compare(
-        n, [&](float* y) { baseline.add(x.data(), z.data(), y, m); }, [&](float* y) { avx2.add(x.data(), z.data(), y, m); });
+        n, [&](float* y) { baseline.add(x.data(), z.data(), y, m); }, [&](float* y) { wide.add(x.data(), z.data(), y, m); });
     compare(
-        n, [&](float* y) { baseline.mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.mul(x.data(), z.data(), y, m); });
+        n, [&](float* y) { baseline.mul(x.data(), z.data(), y, m); }, [&](float* y) { wide.mul(x.data(), z.data(), y, m); });
     compare(
-        n, [&](float* y) { baseline.scale(x.data(), 0.3f, y, m); }, [&](float* y) { avx2.scale(x.data(), 0.3f, y, m); });
+        n, [&](float* y) { baseline.scale(x.data(), 0.3f, y, m); }, [&](float* y) { wide.scale(x.data(), 0.3f, y, m); });
     compare(
-        n, [&](float* y) { baseline.exp(x.data(), y, m); }, [&](float* y) { avx2.exp(x.data(), y, m); });
+        n, [&](float* y) { baseline.exp(x.data(), y, m); }, [&](float* y) { wide.exp(x.data(), y, m); });
     compare(
-        n, [&](float* y) { baseline.silu(x.data(), y, m); }, [&](float* y) { avx2.silu(x.data(), y, m); });
+        n, [&](float* y) { baseline.silu(x.data(), y, m); }, [&](float* y) { wide.silu(x.data(), y, m); });
     compare(
-        n, [&](float* y) { baseline.silu_mul(x.data(), z.data(), y, m); }, [&](float* y) { avx2.silu_mul(x.data(), z.data(), y, m); });
+        n, [&](float* y) { baseline.silu_mul(x.data(), z.data(), y, m); }, [&](float* y) { wide.silu_mul(x.data(), z.data(), y, m); });
   }
   const auto hard = hard_values();
   const auto m = static_cast<int64_t>(hard.size());
   compare(
-      hard.size(), [&](float* y) { baseline.exp(hard.data(), y, m); }, [&](float* y) { avx2.exp(hard.data(), y, m); });
+      hard.size(), [&](float* y) { baseline.exp(hard.data(), y, m); }, [&](float* y) { wide.exp(hard.data(), y, m); });
   compare(
-      hard.size(), [&](float* y) { baseline.silu(hard.data(), y, m); }, [&](float* y) { avx2.silu(hard.data(), y, m); });
+      hard.size(), [&](float* y) { baseline.silu(hard.data(), y, m); }, [&](float* y) { wide.silu(hard.data(), y, m); });
+}
+TEST_CASE("cpu/ops: AVX2 gives the bits of baseline at every size", "[cpu]") { equals_baseline(named(avx2_or_skip(), "avx2")); }
+TEST_CASE("cpu/ops: avx512 gives the bits of baseline at every size", "[cpu]") { equals_baseline(named(avx512_or_skip(), "avx512")); }
+TEST_CASE("cpu/ops: emulated avx512 gives the bits of baseline at every size", "[cpu]") {
+  equals_baseline(named(emulated_avx512_or_skip(), "avx512"));
 }
 
-TEST_CASE("cpu/ops: AVX2 exp equals the definition over all floats", "[cpu]") {
-  const OpKernels& avx2 = avx2_or_skip();
+// Every step-th float.
+static void exp_equals_definition(const OpKernels& wide, uint64_t step) {
   std::vector<float> x, y(4096);
   int64_t wrong = 0, n = 0;
-  for (uint64_t pattern = 0; pattern < 0x100000000u; pattern += 2003) {
+  for (uint64_t pattern = 0; pattern < 0x100000000u; pattern += step) {
     x.push_back(from_bits(static_cast<uint32_t>(pattern)));
     if (x.size() < y.size()) continue;
-    avx2.exp(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    wide.exp(x.data(), y.data(), static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) wrong += !same_bits(y[i], exp_f32(x[i]));
     n += static_cast<int64_t>(x.size());
     x.clear();
   }
-  CHECK(n > 2000000);
+  CHECK(n > static_cast<int64_t>(0x100000000u / step) - 4096);
   CHECK(wrong == 0);
+}
+TEST_CASE("cpu/ops: AVX2 exp equals the definition over all floats", "[cpu]") {
+  exp_equals_definition(named(avx2_or_skip(), "avx2"), 2003);
+}
+TEST_CASE("cpu/ops: avx512 exp equals the definition over all floats", "[cpu]") {
+  exp_equals_definition(named(avx512_or_skip(), "avx512"), 2003);
+}
+TEST_CASE("cpu/ops: emulated avx512 exp equals the definition over all floats", "[cpu]") {
+  exp_equals_definition(named(emulated_avx512_or_skip(), "avx512"), 40009);
 }

@@ -76,10 +76,8 @@ TEST_CASE("cpu/rope: both pairings turn by the angle and leave the rest alone", 
   }
 }
 
-TEST_CASE("cpu/rope: AVX2 turns to the same bits as baseline", "[cpu]") {
-  const OpKernels& avx2 = avx2_or_skip();
+static void turns_like_baseline(const OpKernels& wide) {
   const OpKernels& baseline = op_kernels(Isa::kBaseline);
-  REQUIRE(std::string(avx2.isa) == "avx2");
   REQUIRE(std::string(baseline.isa) == "baseline");
   for (int64_t rope_dim = 2; rope_dim <= 130; rope_dim += 2) {
     const int64_t head_dim = rope_dim + rope_dim % 6;
@@ -87,10 +85,15 @@ TEST_CASE("cpu/rope: AVX2 turns to the same bits as baseline", "[cpu]") {
     auto a = normal_values(static_cast<size_t>(5 * head_dim), 23);
     auto b = a;
     baseline.rope_split(a.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
-    avx2.rope_split(b.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
+    wide.rope_split(b.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
     CHECK(first_difference(a, b) == -1);
     baseline.rope_interleaved(a.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
-    avx2.rope_interleaved(b.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
+    wide.rope_interleaved(b.data(), 5, head_dim, rope_dim, cos.data(), sin.data());
     CHECK(first_difference(a, b) == -1);
   }
+}
+TEST_CASE("cpu/rope: AVX2 turns to the same bits as baseline", "[cpu]") { turns_like_baseline(named(avx2_or_skip(), "avx2")); }
+TEST_CASE("cpu/rope: avx512 turns to the same bits as baseline", "[cpu]") { turns_like_baseline(named(avx512_or_skip(), "avx512")); }
+TEST_CASE("cpu/rope: emulated avx512 turns to the same bits as baseline", "[cpu]") {
+  turns_like_baseline(named(emulated_avx512_or_skip(), "avx512"));
 }

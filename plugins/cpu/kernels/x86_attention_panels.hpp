@@ -1,5 +1,5 @@
-// The two inner pieces of AVX2 attention: turning a stored block of K or V into float panels, and the register-tiled
-// multiply-accumulate that both scores and P * V are made of. Anonymous namespace: see vec_math.hpp.
+// Turns a stored block of K or V into float panels, 8 values at a time: shared by the attention kernels of both vector widths.
+// Anonymous namespace: each file keeps its own copy, compiled for its own instruction set.
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 
 #include "kernels/kv_layout.hpp"
 
-namespace minfer::cpu::avx2 {
+namespace minfer::cpu {
 namespace {
 
 constexpr int kPanelFloats = 16;  // floats in a row of a panel
@@ -76,75 +76,5 @@ inline __m256 load_i8x8(const unsigned char* p) noexcept {
   }
 }
 
-// c[r][lane] = fma over k ascending of a[r][k] * b[k][lane], starting from 0 or from c.
-// a: rows of stride a_stride. b: panels [n][16], panel_stride floats apart. c: rows of stride c_stride, panel p at c + 16 p.
-struct TileArgs {
-  const float* a;
-  int64_t a_stride;
-  const float* b;
-  int64_t panel_stride;
-  int64_t n;
-  float* c;
-  int64_t c_stride;
-};
-
-// kRows rows by kVectors * 8 lanes, all accumulators in registers.
-template <int kRows, int kVectors, bool kFromZero>
-inline void fma_tile(const TileArgs& t, int64_t panel) noexcept {
-  const float* b = t.b + panel * t.panel_stride;
-  float* c = t.c + panel * kPanelFloats;
-  __m256 acc[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = kFromZero ? _mm256_setzero_ps() : _mm256_loadu_ps(c + r * t.c_stride + 8 * v);
-  }
-  for (int64_t k = 0; k < t.n; ++k) {
-    if constexpr (kRows > kVectors) {  // few vectors: keep them, broadcast row by row
-      __m256 lanes[kVectors];
-      for (int v = 0; v < kVectors; ++v) lanes[v] = _mm256_loadu_ps(b + v / 2 * t.panel_stride + k * kPanelFloats + v % 2 * 8);
-      for (int r = 0; r < kRows; ++r) {
-        const __m256 x = _mm256_broadcast_ss(t.a + r * t.a_stride + k);
-        for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm256_fmadd_ps(x, lanes[v], acc[r][v]);
-      }
-    } else {
-      __m256 x[kRows];
-      for (int r = 0; r < kRows; ++r) x[r] = _mm256_broadcast_ss(t.a + r * t.a_stride + k);
-      for (int v = 0; v < kVectors; ++v) {
-        const __m256 lanes = _mm256_loadu_ps(b + v / 2 * t.panel_stride + k * kPanelFloats + v % 2 * 8);
-        for (int r = 0; r < kRows; ++r) acc[r][v] = _mm256_fmadd_ps(x[r], lanes, acc[r][v]);
-      }
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) _mm256_storeu_ps(c + r * t.c_stride + 8 * v, acc[r][v]);
-  }
-}
-
-// Few rows take more lanes at once, so that enough independent accumulators hide the latency of fma.
-template <int kRows, bool kFromZero>
-inline void fma_rows(const TileArgs& t, int64_t n_panels) noexcept {
-  int64_t panel = 0;
-  if constexpr (kRows == 1) {
-    for (; panel + 4 <= n_panels; panel += 4) fma_tile<1, 8, kFromZero>(t, panel);
-  }
-  if constexpr (kRows <= 3) {
-    for (; panel + 2 <= n_panels; panel += 2) fma_tile<kRows, 4, kFromZero>(t, panel);
-  }
-  for (; panel < n_panels; ++panel) fma_tile<kRows, 2, kFromZero>(t, panel);
-}
-
-constexpr int kTileRows = 6;
-
-template <bool kFromZero>
-[[maybe_unused]] void fma_panels(int n_rows, const TileArgs& t, int64_t n_panels) noexcept {
-  switch (n_rows) {
-    case 1: return fma_rows<1, kFromZero>(t, n_panels);
-    case 2: return fma_rows<2, kFromZero>(t, n_panels);
-    case 3: return fma_rows<3, kFromZero>(t, n_panels);
-    case 4: return fma_rows<4, kFromZero>(t, n_panels);
-    case 5: return fma_rows<5, kFromZero>(t, n_panels);
-    case 6: return fma_rows<6, kFromZero>(t, n_panels);
-  }
-}
-
 }  // namespace
-}  // namespace minfer::cpu::avx2
+}  // namespace minfer::cpu
