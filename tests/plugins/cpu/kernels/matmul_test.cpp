@@ -120,7 +120,7 @@ const MatmulKernels& simde_kernels_or_skip(Isa isa) {
   REQUIRE(kernels.isa == isa);
   return kernels;
 #else
-  test::skip("built without SIMDe (libsimde-dev), so that " + std::string(isa_name(isa)) + " cannot be emulated");
+  test::skip("built under a sanitizer or without SIMDe (libsimde-dev): " + std::string(isa_name(isa)) + " is not emulated");
 #endif
 }
 

@@ -59,7 +59,7 @@ inline const cpu::OpKernels& emulated_avx512_or_skip() {
   if (!cpu::isa_supported(cpu::Isa::kAvx2)) skip("this CPU has no AVX2, which the emulation of AVX-512 needs");
   return cpu::avx512_by_simde::kOps;
 #else
-  skip("built without SIMDe (libsimde-dev), so that AVX-512 cannot be emulated");
+  skip("built under a sanitizer or without SIMDe (libsimde-dev): AVX-512 is not emulated");
 #endif
 }
 
