@@ -159,7 +159,7 @@ Status read_sampling(const Node& node, SamplingConfig& c) {
     r.check(biases.status());
     if (biases.ok()) c.logit_bias = *std::move(biases);
   }
-  c.repeat_penalty = r.number("repeat_penalty", c.repeat_penalty, {.min = 0});
+  c.repeat_penalty = r.number("repeat_penalty", c.repeat_penalty, {.min = kLeastPositive});
   c.frequency_penalty = r.number("frequency_penalty", c.frequency_penalty, {});
   c.presence_penalty = r.number("presence_penalty", c.presence_penalty, {});
   c.repeat_last_n = r.integer("repeat_last_n", c.repeat_last_n, {-1, kMaxPenaltyWindow});
@@ -167,6 +167,8 @@ Status read_sampling(const Node& node, SamplingConfig& c) {
   c.dry_base = r.number("dry_base", c.dry_base, {.min = 1});
   c.dry_allowed_length = r.integer("dry_allowed_length", c.dry_allowed_length, {1, kMaxInt32});
   c.dry_penalty_last_n = r.integer("dry_penalty_last_n", c.dry_penalty_last_n, {-1, kMaxPenaltyWindow});
+  if (c.dry_multiplier > 0 && c.dry_penalty_last_n == 0)
+    r.check(node.error("dry_penalty_last_n is 0, where DRY sees nothing: give a window, or dry_multiplier 0 to turn DRY off"));
   c.dry_sequence_breakers = r.strings("dry_sequence_breakers", std::move(c.dry_sequence_breakers));
   if (c.dry_sequence_breakers == std::vector<std::string>{"none"}) c.dry_sequence_breakers.clear();  // what an option can write
   c.mirostat = r.integer("mirostat", c.mirostat, {0, 2});

@@ -67,7 +67,7 @@ struct SamplingConfig {
   float xtc_threshold = 0.5f;
   float top_n_sigma = 0.0f;             // 0: off
   std::map<int32_t, float> logit_bias;  // by token id
-  float repeat_penalty = 1.1f;          // 1: off
+  float repeat_penalty = 1.1f;          // 1: off; below 1 repeats are favoured
   float frequency_penalty = 0.0f;       // 0: off
   float presence_penalty = 0.0f;        // 0: off
   int32_t repeat_last_n = 64;           // tokens that the three penalties look back on; -1: the whole context

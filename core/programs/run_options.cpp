@@ -41,15 +41,17 @@ std::vector<OptionGroup> option_groups() {
        {"session", 0, kValue, "FILE", "", "go on with the conversation of this file, if there is one, and write it at the end"},
        {"st", 0, kFlag, "", "", "end after one turn"},
        {"mli", 0, kFlag, "", "", "a message is several lines, up to an empty one"}}};
-  OptionGroup generation{"Generation",
-                         {{"n-predict", 'n', kValue, "N", "generation.n_predict",
-                           "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
-                          {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size, a limit; default auto: 4096, raised to the prompt"},
-                          {"context-shift", 0, kValue, "on|off", "context.shift",
-                           "on: where the context is full, drop its oldest half behind the system message and go on; default off"},
-                          {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
-                          {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
-                          kv_format_option()}};
+  OptionGroup generation{
+      "Generation",
+      {{"n-predict", 'n', kValue, "N", "generation.n_predict",
+        "tokens at most; 0: read the prompt only; -1: until the context is full; default 512"},
+       {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size, a limit; default auto: 4096, raised to the prompt"},
+       {"context-shift", 0, kValue, "on|off", "context.shift",
+        "on: where a text fills the context, drop its oldest half behind the system message (with --cnv the oldest turns) and go on; "
+        "default off. A message that --cnv has no room for drops the oldest turns in either case"},
+       {"stop", 0, kRepeated, "TEXT", "generation.stop", "end before this text, which is not printed; repeatable"},
+       {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
+       kv_format_option()}};
   OptionGroup sampling{
       "Sampling",
       {{"seed", 0, kValue, "N", "sampling.seed", "the same seed gives the same text; default 42"},
@@ -71,7 +73,8 @@ std::vector<OptionGroup> option_groups() {
        {"mirostat-m", 0, kValue, "N", "sampling.mirostat_m", "tokens that version 1 estimates from; default 100"},
        {"logit-bias", 0, kRepeated, "ID:BIAS", "sampling.logit_bias",
         "add to the logit of a token, -100 to 100; several with commas between them; repeatable"},
-       {"repeat-penalty", 0, kValue, "X", "sampling.repeat_penalty", "weaken tokens that were there already; 1: off; default 1.1"},
+       {"repeat-penalty", 0, kValue, "X", "sampling.repeat_penalty",
+        "weaken tokens that were there already; 1: off; below 1: favour them; default 1.1"},
        {"repeat-last-n", 0, kValue, "N", "sampling.repeat_last_n",
         "tokens that the penalties look back on; -1: the whole context; 0: none; default 64"},
        {"frequency-penalty", 0, kValue, "X", "sampling.frequency_penalty", "subtracted for each earlier occurrence; default 0"},

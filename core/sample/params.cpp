@@ -53,7 +53,7 @@ Status validate(const SamplerParams& params) {
   for (const LogitBias& entry : params.logit_bias)
     if (!(entry.bias >= -100.0f && entry.bias <= 100.0f))
       return invalid("logit_bias of token {} is {:g}: it must be from -100 to 100", entry.token, entry.bias);
-  MINFER_TRY(check_at_least("repeat_penalty", params.repeat_penalty, 0.0f));
+  MINFER_TRY(check_at_least("repeat_penalty", params.repeat_penalty, kLeastRepeatPenalty));
   MINFER_TRY(check_finite("frequency_penalty", params.frequency_penalty));
   MINFER_TRY(check_finite("presence_penalty", params.presence_penalty));
   MINFER_TRY(check_last_n("repeat_last_n", params.repeat_last_n));

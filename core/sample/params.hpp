@@ -20,7 +20,7 @@ struct SamplerParams {
   uint64_t seed = 42;
   std::vector<LogitBias> logit_bias;  // added first of all; each token once, in any order
 
-  float repeat_penalty = 1.1f;     // >= 0; 1: off, and below 1 it has no effect
+  float repeat_penalty = 1.1f;     // >= kLeastRepeatPenalty; 1: off; below 1 repeats are favoured
   float frequency_penalty = 0.0f;  // finite; 0: off
   float presence_penalty = 0.0f;   // finite; 0: off
   int32_t repeat_last_n = 64;      // tokens that the penalties look back on, prompt included; -1: n_ctx; 0: no penalties
@@ -48,6 +48,7 @@ struct SamplerParams {
 };
 
 inline constexpr int32_t kMaxLastN = 1 << 20;
+inline constexpr float kLeastRepeatPenalty = 1e-6f;  // logits are divided by it
 
 // Ok, or an error that names the parameter, its value and the values allowed.
 Status validate(const SamplerParams& params);

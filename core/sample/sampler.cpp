@@ -100,14 +100,14 @@ void Sampler::collect_edits(std::span<const float> logits) {
 }
 
 bool Sampler::penalises() const {
-  return params_.repeat_penalty > 1.0f || params_.frequency_penalty != 0.0f || params_.presence_penalty != 0.0f;
+  return params_.repeat_penalty != 1.0f || params_.frequency_penalty != 0.0f || params_.presence_penalty != 0.0f;
 }
 
 // A token that occurs `count` times in the window.
 float Sampler::penalised(float logit, int32_t count) const {
   logit -= static_cast<float>(count) * params_.frequency_penalty;
   logit -= params_.presence_penalty;
-  const float repeat = std::max(params_.repeat_penalty, 1.0f);
+  const float repeat = params_.repeat_penalty;
   return logit > 0.0f ? logit / repeat : logit * repeat;
 }
 

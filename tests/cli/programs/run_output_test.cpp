@@ -145,7 +145,7 @@ TEST_CASE("minfer-run: DRY weakens a repeat unless a breaker stands in it") {
   CHECK(text({"--dry-sequence-breaker", "XY"}, "XYAXY") == "A");  // two tokens
   CHECK(text({"--dry-sequence-breaker", "XYZ"}, "XYAXY") == "C");
   const auto blind = markov.run({"-q", "--dry-multiplier", "1", "--dry-penalty-last-n", "0", "X"});
-  CHECK(blind.exit_code == 1);
+  CHECK(blind.exit_code == 2);
   CHECK_THAT(blind.err, Contains("dry_penalty_last_n is 0"));
 }
 

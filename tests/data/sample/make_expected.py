@@ -77,7 +77,7 @@ class Sampler:
         for token in set(window):
             value = f32(row[token] - f32(window.count(token) * frequency))
             value = f32(value - presence)
-            if repeat > 1:
+            if repeat != 1:
                 value = f32(value / repeat) if value > 0 else f32(value * repeat)
             row[token] = value
         if p["dry_multiplier"] > 0:

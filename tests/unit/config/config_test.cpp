@@ -143,7 +143,7 @@ TEST_CASE("config: refuses values beyond each limit and takes the limits themsel
       {"sampling", "top_k", {"0", int32}, {"-1", too_much}, "must be between 0 and 2147483647, found "},
       {"sampling", "top_p", {"0", "1", "0.5"}, {"-0.01", "1.01"}, "must be between 0 and 1, found "},
       {"sampling", "min_p", {"0", "1"}, {"-0.01", "1.01"}, "must be between 0 and 1, found "},
-      {"sampling", "repeat_penalty", {"0", "1", "5"}, {"-0.01"}, "must be at least 0, found "},
+      {"sampling", "repeat_penalty", {"0.5", "1", "5"}, {"0", "-0.01"}, "must be at least 1e-06, found "},
       {"sampling", "frequency_penalty", {"-3e38", "3e38"}, {"4e38", "-4e38"}, ""},
       {"sampling", "presence_penalty", {"-3e38", "3e38"}, {"4e38", "-4e38"}, ""},
       {"sampling", "repeat_last_n", {"-1", "0", "1048576"}, {"-2", "1048577"}, "must be between -1 and 1048576, found "},
@@ -184,6 +184,12 @@ TEST_CASE("config: refuses values beyond each limit and takes the limits themsel
       CHECK(text.find("c.yaml:1:" + column + ": " + c.section + "." + c.key + ": " + c.expected) == 0);
     }
   }
+}
+
+TEST_CASE("config: a DRY penalty that sees no token is refused", "[config]") {
+  CHECK(refusal("sampling: {dry_multiplier: 0.8, dry_penalty_last_n: 0}").find("dry_penalty_last_n is 0, where DRY sees nothing") !=
+        std::string::npos);
+  CHECK(accepted("sampling: {dry_multiplier: 0, dry_penalty_last_n: 0}").sampling.dry_penalty_last_n == 0);
 }
 
 TEST_CASE("config: a logit bias is a mapping in a file and a list in an option", "[config]") {

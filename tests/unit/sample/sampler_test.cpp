@@ -174,11 +174,13 @@ TEST_CASE("sample/sampler: penalties subtract first and the repeat penalty moves
   CHECK(generate(params, {-1.0f, -4.9f, -16}, "A", 1) == "B");
 }
 
-TEST_CASE("sample/sampler: neutral penalties and a repeat penalty below 1 change nothing", "[sample]") {
+TEST_CASE("sample/sampler: neutral penalties change nothing and a repeat penalty below 1 favours what was there", "[sample]") {
   SamplerParams params = greedy_params();
   CHECK(generate(params, {2.0f, 1.999f, -16}, "AAAA", 2) == "AA");
   params.repeat_penalty = 0.5f;
-  CHECK(generate(params, {2.0f, 1.001f, -16}, "BBBB", 2) == "AA");
+  CHECK(generate(params, {2.0f, 1.001f, -16}, "BBBB", 2) == "BB");  // 1.001 / 0.5 > 2
+  CHECK(generate(params, {2.0f, 0.999f, -16}, "BBBB", 2) == "AA");
+  CHECK(generate(params, {-1.0f, -1.5f, -16}, "BBBB", 2) == "BB");  // -1.5 * 0.5 > -1
 }
 
 TEST_CASE("sample/sampler: tokens outside the vocabulary do not disturb the penalties", "[sample]") {
@@ -212,7 +214,8 @@ TEST_CASE("sample/sampler: a parameter out of range is refused with its name and
   CHECK(refusal(with(&SamplerParams::top_p, 1.5f)) == "top_p is 1.5: it must be from 0 to 1");
   CHECK(refusal(with(&SamplerParams::top_p, nan)) == "top_p is nan: it must be from 0 to 1");
   CHECK(refusal(with(&SamplerParams::min_p, -0.5f)) == "min_p is -0.5: it must be from 0 to 1");
-  CHECK(refusal(with(&SamplerParams::repeat_penalty, -1.0f)) == "repeat_penalty is -1: it must be a number of at least 0");
+  CHECK(refusal(with(&SamplerParams::repeat_penalty, -1.0f)) == "repeat_penalty is -1: it must be a number of at least 1e-06");
+  CHECK(refusal(with(&SamplerParams::repeat_penalty, 0.0f)) == "repeat_penalty is 0: it must be a number of at least 1e-06");
   CHECK(refusal(with(&SamplerParams::frequency_penalty, nan)) == "frequency_penalty is nan: it must be a finite number");
   CHECK(refusal(with(&SamplerParams::presence_penalty, inf)) == "presence_penalty is inf: it must be a finite number");
   CHECK(refusal(with(&SamplerParams::repeat_last_n, -2)) == "repeat_last_n is -2: it must be from -1 (the whole context) to 1048576");
