@@ -91,7 +91,7 @@ Status Conversation::restore(const ConversationState& state) {
   mirror_ = std::move(mirror);
   n_bos_ = state.n_bos;
   reply_start_ = state.reply_start;
-  return {};
+  return follow_rendering();  // of another template, say
 }
 
 Result<TurnResult> Conversation::turn_or_back_to(const std::vector<ChatMessage>& before, const TurnCallbacks& callbacks) {

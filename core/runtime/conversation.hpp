@@ -101,7 +101,8 @@ class Conversation {
   const std::vector<ChatMessage>& messages() const { return messages_; }
   const TokenMirror& mirror() const { return mirror_; }
   ConversationState state() const;
-  // The sequence must hold exactly the tokens of the state. Refuses, changing nothing, a state that contradicts itself.
+  // The sequence must hold exactly the tokens of the state. Refuses, changing nothing, a state that contradicts itself. What the template
+  // does not render from its messages leaves the sequence again.
   Status restore(const ConversationState& state);
 
  private:

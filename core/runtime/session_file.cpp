@@ -22,6 +22,7 @@ constexpr std::string_view kMagic = "MINFERSE";
 constexpr uint32_t kVersion = 1;
 constexpr size_t kPrefixBytes = 24;  // up to the header
 constexpr size_t kChecksumBytes = 8;
+constexpr size_t kHeaderDepth = 3;  // header, messages, message
 constexpr size_t kSampleBytes = 64, kSamples = 16, kWholeTensorBytes = size_t{1} << 20;
 
 class Fnv1a {
@@ -150,6 +151,30 @@ Json header_json(const SessionIdentity& identity, const ConversationState& state
           {"history", state.sampler.history}};
 }
 
+// The parser calls itself for what lies within something else, so what lies too deep is found before it looks: at most `limit` arrays and
+// objects within each other, and nothing that to_cbor does not write (tags, lengths left open).
+bool nests_within(std::span<const uint8_t> cbor, size_t limit) {
+  std::vector<uint64_t> left = {1};  // by level: items still to come
+  for (size_t at = 0; at < cbor.size();) {
+    const unsigned major = cbor[at] >> 5, info = cbor[at] & 31;
+    ++at;
+    const size_t n_bytes = info < 24 ? 0 : size_t{1} << (info - 24);
+    if (info > 27 || major == 6 || n_bytes > cbor.size() - at) return false;
+    uint64_t argument = info < 24 ? info : 0;
+    for (size_t i = 0; i < n_bytes; ++i) argument = argument << 8 | cbor[at++];
+    --left.back();
+    if (major >= 2 && major <= 5 && argument > cbor.size() - at) return false;  // each item and each byte needs one
+    if (major == 2 || major == 3) at += argument;
+    if (major == 4 || major == 5) left.push_back(major == 4 ? argument : 2 * argument);
+    if (left.size() > limit + 1) return false;
+    while (left.back() == 0) {
+      left.pop_back();
+      if (left.empty()) return at == cbor.size();
+    }
+  }
+  return false;
+}
+
 Status check_identity(const Json& header, const SessionIdentity& identity) {
   const auto differs = [](std::string_view what, const std::string& saved, const std::string& now) {
     return invalid("it was saved with {} {}, this run has {}", what, saved, now);
@@ -244,6 +269,7 @@ Status SavedSession::read(const SessionIdentity& identity, const Session& sessio
 
   const auto header_span = covered.subspan(kPrefixBytes, header_bytes);
   const auto* begin = reinterpret_cast<const uint8_t*>(header_span.data());
+  if (!nests_within({begin, header_span.size()}, kHeaderDepth)) return invalid("its header is not that of a session");
   const Json header = Json::from_cbor(begin, begin + header_span.size(), true, false);
   if (header.is_discarded()) return invalid("its header cannot be read");
   MINFER_TRY(check_identity(header, identity));
