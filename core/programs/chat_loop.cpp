@@ -48,14 +48,15 @@ void on_signal(int signal) {
   } else {
     ended_by = signal;
   }
+  wake_line_input(signal);
   errno = saved;
 }
 
-// Reads that wait are ended by the signals: no SA_RESTART.
+// No SA_RESTART: what waits is ended by them.
 void catch_signals() {
   struct sigaction action = {};
   action.sa_handler = on_signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is a failed write, behind which the session is saved
 }
 
@@ -83,7 +84,8 @@ class Chat {
       if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
         return io_error("session file {}: its folder cannot be written: {}", run_.session, std::strerror(errno));
     }
-    const std::string prompt = coloured_ ? "\1\x1b[1;36m\1> \1\x1b[0m\1" : "> ";
+    // The editor drops an escape sequence behind which nothing stands.
+    const std::string prompt = coloured_ ? "\1\x1b[1;36m\1>\1\x1b[0m\1 " : "> ";
     input_ = open_line_input(terminal_, prompt, [] { return ended_by != 0; });
     bool more = true;
     if (!run_.prompt.empty()) {
@@ -142,9 +144,9 @@ class Chat {
       MINFER_TRY(turn(message));
       return !run_.single_turn;
     }
-    const size_t space = message.find(' ');
-    const std::string command = message.substr(0, space);
-    const size_t rest_begin = message.find_first_not_of(' ', command.size());
+    constexpr std::string_view kSpaces = " \t\n\v\f\r";
+    const std::string command = message.substr(0, message.find_first_of(kSpaces));
+    const size_t rest_begin = message.find_first_not_of(kSpaces, command.size());
     const std::string rest = rest_begin == std::string::npos ? "" : message.substr(rest_begin);
     if (command == "/exit" || command == "/quit") return false;
     if (command == "/regen") {

@@ -18,6 +18,9 @@ class LineInput {
   virtual Result<std::optional<std::string>> next(bool* interrupted) = 0;
 };
 
+// To be called by handlers of signals that end the wait for a line, also where one comes just before the wait begins.
+void wake_line_input(int signal);
+
 // Standard input. The terminal is left as it was found, whatever ends the program in an orderly way. prompt: shown before each
 // line of a terminal, on standard error; what lies between \1 characters has no width.
 std::unique_ptr<LineInput> open_line_input(bool terminal, std::string prompt, std::function<bool()> stop);
