@@ -159,6 +159,12 @@ TEST_CASE("session_file: a header that is nested deep or says more than it holds
     deep.insert(deep.end(), kDeep, 0xff);
     refused(deep);
   }
+  std::vector<uint8_t> arrays(kDeep, 0x81), maps;  // whole items, to the innermost 0
+  arrays.push_back(0);
+  refused(arrays);
+  for (size_t i = 0; i < kDeep; ++i) maps.insert(maps.end(), {0xa1, 0x60});
+  maps.push_back(0);
+  refused(maps);
   refused({});
   refused({0x9b, 0x10, 0, 0, 0, 0, 0, 0, 0});  // an array of 2^60
   refused({0xbb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0});
