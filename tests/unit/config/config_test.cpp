@@ -209,7 +209,7 @@ TEST_CASE("config: a logit bias is a mapping in a file and a list in an option",
     const Status status = apply_override_list(c, "sampling.logit_bias", values, "--logit-bias", "/cwd");
     return status.ok() ? std::string() : status.error().text;
   };
-  CHECK(set({"65:-100,66:5", "7:0.5"}) == "");
+  CHECK(set({"65:-100,66:5", "7:0.5"}).empty());
   CHECK(c.sampling.logit_bias == Biases{{7, 0.5f}, {65, -100.0f}, {66, 5.0f}});
   CHECK(set({"65"}) == "--logit-bias: sampling.logit_bias[0]: must be ID:BIAS, for example 42:-100, found '65'");
   CHECK_THAT(set({"65:1,"}), Catch::Contains("must be ID:BIAS"));

@@ -10,7 +10,7 @@ namespace {
 
 struct Chat {
   explicit Chat(uint32_t n_ctx = 1000, ConversationOptions options = {}, std::optional<std::string> system = std::nullopt)
-      : engine(n_ctx), conversation(engine, text, greedy(n_ctx), options, std::move(system)) {}
+      : engine(n_ctx), conversation(engine, text, greedy(n_ctx), std::move(options), std::move(system)) {}
 
   static sample::Sampler greedy(uint32_t n_ctx) {
     sample::SamplerParams params;
