@@ -116,6 +116,7 @@ class EditedInput final : public LineInput {
     if (stop_()) return std::optional<std::string>();
     el_resize(editor_);
     handle(SIGTSTP, wake_line_input);
+    el_set(editor_, EL_PREP_TERM, 1);  // before the prompt is seen: what is typed behind it is for the editor
     const char* bytes = el_gets(editor_, &n);
     handle(SIGTSTP, SIG_DFL);
     if (!bytes || n <= 0) {
