@@ -211,6 +211,12 @@ Status read_prompt(const Node& node, const fs::path& base_dir, PromptConfig& c) 
   return r.finish();
 }
 
+Status read_output(const Node& node, OutputConfig& c) {
+  Reader r(node);
+  c.color = r.choice("color", c.color, {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}});
+  return r.finish();
+}
+
 Result<std::vector<fs::path>> read_paths(const Node& node, const fs::path& base_dir) {
   MINFER_ASSIGN(const std::vector<std::string> texts, yaml::read_strings(node));
   std::vector<fs::path> paths;
@@ -257,6 +263,7 @@ Status read_keys(const Node& root, const fs::path& base_dir, std::string_view ca
   if (const Node* section = r.node("generation")) r.check(read_generation(*section, c.generation));
   if (const Node* section = r.node("sampling")) r.check(read_sampling(*section, c.sampling));
   if (const Node* section = r.node("prompt")) r.check(read_prompt(*section, base_dir, c.prompt));
+  if (const Node* section = r.node("output")) r.check(read_output(*section, c.output));
   if (const Node* section = r.node("plugins")) r.check(read_plugins(*section, base_dir, c.plugins));
   if (!caller_key.empty()) r.node(caller_key);
   return r.finish();

@@ -99,6 +99,13 @@ struct PluginConfig {
   friend bool operator==(const PluginConfig&, const PluginConfig&) = default;
 };
 
+enum class ColorChoice { kAuto, kAlways, kNever };
+
+struct OutputConfig {
+  ColorChoice color = ColorChoice::kAuto;  // kAuto: on a terminal
+  friend bool operator==(const OutputConfig&, const OutputConfig&) = default;
+};
+
 struct Config {
   ModelReference model;  // empty text: not given
   std::string architecture = "auto";
@@ -107,6 +114,7 @@ struct Config {
   GenerationConfig generation;
   SamplingConfig sampling;
   PromptConfig prompt;
+  OutputConfig output;
   PluginConfig plugins;
   std::string machine;  // place of the entry of `machines` that was applied: "run.yaml:12:5"; empty: none
 };

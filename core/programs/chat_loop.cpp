@@ -13,6 +13,7 @@
 #include "programs/chat_template_source.hpp"
 #include "programs/line_input.hpp"
 #include "programs/output.hpp"
+#include "programs/progress_line.hpp"
 #include "programs/thought_dimmer.hpp"
 #include "runtime/chat_session.hpp"
 #include "runtime/from_config.hpp"
@@ -71,7 +72,7 @@ class Chat {
         engine_(session, run.config.context.n_batch, std::move(engine_callbacks)),
         conversation_(engine_, text, std::move(sampler), options(run.config), run.config.prompt.system),
         terminal_(::isatty(STDIN_FILENO) && ::isatty(STDERR_FILENO)),
-        coloured_(::isatty(STDOUT_FILENO)) {}
+        coloured_(colours_on(run.config.output.color, STDOUT_FILENO)) {}
 
   Result<int> run() {
     if (!run_.session.empty()) {
@@ -273,6 +274,8 @@ Result<int> run_chat(const RunArguments& run, const Model& model, const Notes& n
   MINFER_ASSIGN(Traces traces, Traces::open());
   GenerateCallbacks engine_callbacks;
   traces.attach(*session, model, engine_callbacks);
+  ProgressLine progress("Prefill", ProgressLine::Unit::kTokens, run.quiet ? std::nullopt : progress_terminal());
+  engine_callbacks.on_prefill = [&progress](uint32_t done, uint32_t total) { progress.update(done, total); };
   const TemplateText text(std::move(chat_template), model.tokenizer());
   // The line editor reads characters, and those of a terminal are UTF-8 whatever the environment leaves open.
   std::setlocale(LC_CTYPE, "");

@@ -14,6 +14,7 @@
 
 #include "base/file_mapping.hpp"
 #include "base/utf8.hpp"
+#include "programs/progress_line.hpp"
 
 namespace minfer::programs {
 namespace {
@@ -85,7 +86,10 @@ void append_wrapped(std::string& out, std::string column, const std::string& hel
 
 }  // namespace
 
-void print_notice(std::string_view text) { std::fprintf(stderr, "%s\n", printable(text).c_str()); }
+void print_notice(std::string_view text) {
+  erase_progress_line();
+  std::fprintf(stderr, "%s\n", printable(text).c_str());
+}
 
 int fail(const Error& error, int code) {
   print_notice("error: " + error.text);

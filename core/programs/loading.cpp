@@ -2,6 +2,7 @@
 
 #include "base/env.hpp"
 #include "programs/plugin_search.hpp"
+#include "programs/progress_line.hpp"
 #include "runtime/from_config.hpp"
 #include "runtime/gguf_metadata.hpp"
 
@@ -50,12 +51,16 @@ Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
   return overrides;
 }
 
-Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice) {
+Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice,
+                          bool quiet) {
   MINFER_ASSIGN(ModelOptions options, model_options(config));
   options.path = path;
   options.offered = overrides.offered;
   options.backend_options = overrides.by_name;
   options.gpu_layers = overrides.gpu_layers;
+
+  ProgressLine progress("Loading", ProgressLine::Unit::kBytes, quiet ? std::nullopt : progress_terminal());
+  options.on_import = [&progress](uint64_t done, uint64_t total) { progress.update(done, total); };
 
   Loaded loaded;
   loaded.registry = find_plugins(config.plugins, default_search(), notice);

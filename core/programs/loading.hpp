@@ -29,8 +29,9 @@ struct BackendOverrides {
 };
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed);
 
-// notice gets lines for people.
-Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice);
+// notice gets lines for people. What takes long shows how far it is, on a terminal and unless quiet.
+Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice,
+                          bool quiet = false);
 
 // Session parameters: the environment may switch fusions off.
 CParams session_params(const Config& config, uint32_t n_ctx);

@@ -11,6 +11,7 @@
 #include "programs/chat_loop.hpp"
 #include "programs/chat_template_source.hpp"
 #include "programs/output.hpp"
+#include "programs/progress_line.hpp"
 #include "programs/run_options.hpp"
 #include "programs/run_report.hpp"
 #include "runtime/from_config.hpp"
@@ -97,8 +98,13 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   traces.attach(*session, model, callbacks);
   Output output;
   const auto start = std::chrono::steady_clock::now();
-  callbacks.should_stop = [&] { return stop_signal.load(std::memory_order_relaxed) != 0 || output.failed(); };
+  ProgressLine progress("Prefill", ProgressLine::Unit::kTokens, run.quiet ? std::nullopt : progress_terminal());
+  callbacks.should_stop = [&] {
+    progress.tick();
+    return stop_signal.load(std::memory_order_relaxed) != 0 || output.failed();
+  };
   callbacks.on_prefill = [&](uint32_t done, uint32_t total) {
+    progress.update(done, total);
     if (done == total) print_prefill(notes, total, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   };
   if (!run.json) callbacks.on_text = [&](std::string_view piece) { output.write(piece); };
@@ -113,6 +119,7 @@ Result<int> generate_text(const RunArguments& run, const Model& model, const Not
   }
   catch_stop_signals();
   MINFER_ASSIGN(const GenerateResult result, generate(*session, model.tokenizer(), prompt, options, callbacks));
+  progress.erase();  // an interrupted prefill leaves it
   const SessionStats stats = session->stats();
   if (run.json)
     output.write(result_json(model, result, stats, n_ctx));
@@ -130,7 +137,8 @@ Result<int> run_model(const RunArguments& run) {
   MINFER_ASSIGN(const std::filesystem::path path, find_model(run.config));
   MINFER_TRY(find_chat_template(run.config.prompt, {}, template_folder()).status());  // a wrong name is told before the model is loaded
   notes.line("Loading model: " + path.string());
-  MINFER_ASSIGN(const Loaded loaded, load_model(run.config, path, run.backends, [&](std::string_view line) { notes.line(line); }));
+  MINFER_ASSIGN(const Loaded loaded, load_model(
+                                         run.config, path, run.backends, [&](std::string_view line) { notes.line(line); }, run.quiet));
   print_header(notes, *loaded.model);
   if (run.meta) print_meta(*loaded.model);
   if (!run.dump_dot.empty() || !run.dump_json.empty()) {

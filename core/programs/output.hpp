@@ -7,9 +7,17 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/env.hpp"
 #include "base/error.hpp"
+#include "config/config.hpp"
 
 namespace minfer::programs {
+
+// Whether what goes to this stream is coloured. auto: on a terminal that knows colours, unless NO_COLOR asks for none (no-color.org).
+inline bool colours_on(ColorChoice choice, int fd) {
+  if (choice != ColorChoice::kAuto) return choice == ColorChoice::kAlways;
+  return ::isatty(fd) != 0 && env("NO_COLOR").value_or("").empty() && env("TERM").value_or("") != "dumb";
+}
 
 // Standard output, unbuffered. Remembers the first failure and writes nothing after it.
 class Output {

@@ -87,14 +87,16 @@ std::vector<OptionGroup> option_groups() {
         "tokens that DRY looks back on; -1: the whole context; default 64"},
        {"dry-sequence-breaker", 0, kRepeated, "TEXT", "sampling.dry_sequence_breakers",
         "no repeat reaches over this text; repeatable; none: no breakers; default newline, colon, quote and star"}}};
-  OptionGroup output{"Output",
-                     {{"quiet", 'q', kFlag, "", "", "no headers, rates and notices on standard error"},
-                      {"json", 0, kFlag, "", "", "one JSON object on standard output instead of the text"},
-                      {"meta", 0, kFlag, "", "", "print the model's metadata and key tensors to standard error first"},
-                      {"dump-graph", 0, kValue, "PATH", "", "write the graph of a decode step as DOT and end; needs no prompt"},
-                      {"dump-graph-json", 0, kValue, "PATH", "", "the same as JSON"},
-                      help_option(),
-                      {"version", 'V', kFlag, "", "", "print the version"}}};
+  OptionGroup output{
+      "Output",
+      {{"quiet", 'q', kFlag, "", "", "no headers, rates, notices and progress on standard error"},
+       {"color", 0, kValue, "auto|always|never", "output.color", "colours; default auto: on a terminal, unless NO_COLOR is set"},
+       {"json", 0, kFlag, "", "", "one JSON object on standard output instead of the text"},
+       {"meta", 0, kFlag, "", "", "print the model's metadata and key tensors to standard error first"},
+       {"dump-graph", 0, kValue, "PATH", "", "write the graph of a decode step as DOT and end; needs no prompt"},
+       {"dump-graph-json", 0, kValue, "PATH", "", "the same as JSON"},
+       help_option(),
+       {"version", 'V', kFlag, "", "", "print the version"}}};
   return {model_options_group(), std::move(prompt),       std::move(conversation), std::move(generation),
           std::move(sampling),   backend_options_group(), std::move(output)};
 }

@@ -7,7 +7,7 @@ namespace minfer {
 
 class SessionEngine final : public ChatEngine {
  public:
-  // The session must outlive it. on_prefill: after each chunk of more than one token.
+  // The session must outlive it. on_prefill: around each chunk of more than one token.
   SessionEngine(Session& session, uint32_t n_batch, GenerateCallbacks callbacks = {})
       : session_(session), n_batch_(n_batch), callbacks_(std::move(callbacks)) {}
 

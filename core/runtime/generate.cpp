@@ -64,6 +64,7 @@ Result<Logits> prefill(Session& session, SeqId seq, std::span<const int32_t> tok
                        const GenerateCallbacks& callbacks) {
   if (n_batch == 0) return invalid("n_batch must be at least 1");
   Logits logits;
+  if (callbacks.on_prefill) callbacks.on_prefill(0, static_cast<uint32_t>(tokens.size()));
   for (size_t begin = 0; begin < tokens.size(); begin += n_batch) {
     const size_t count = std::min<size_t>(n_batch, tokens.size() - begin);
     const bool last = begin + count == tokens.size();

@@ -43,7 +43,7 @@ struct GenerateResult {
 struct GenerateCallbacks {
   std::function<void(std::string_view text)> on_text;              // whole characters, stop strings never
   std::function<void(uint32_t position, int32_t token)> on_token;  // every token that enters the sequence
-  std::function<void(uint32_t done, uint32_t total)> on_prefill;   // after each chunk
+  std::function<void(uint32_t done, uint32_t total)> on_prefill;   // before the first chunk and after each
   std::function<void()> on_step;                                   // after each forward, of prefill and decode
   std::function<void(uint32_t first, uint32_t dropped)> on_shift;  // positions first..first+dropped-1 have left the context
   StopCheck should_stop;                                           // polled between tokens and inside steps

@@ -147,10 +147,15 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   for (const std::string& line : describe(placement.fallbacks, devices_, dtype_name)) notice(line);
   report_unused(file_.tensors(), architecture_->weights(), notice);
   size_t n_copied = 0;
+  uint64_t n_bytes = 0;
   const auto source_done = [&](uint32_t id) {
     ++n_copied;
-    if (weights[id].values.empty()) file_.drop_pages(data[id]);
+    if (!weights[id].values.empty()) return;
+    file_.drop_pages(data[id]);
+    n_bytes += data[id].size();
+    if (options.on_import) options.on_import(n_bytes, weight_bytes_);
   };
+  if (options.on_import) options.on_import(0, weight_bytes_);
   MINFER_TRY(file_.check_unchanged());  // else the system reports a page that is gone with a signal
   MINFER_ASSIGN(engine_, LoadedModel::load(*architecture_, devices_, std::move(placement), data, source_done));
   MINFER_TRY(file_.check_unchanged());

@@ -34,8 +34,9 @@ struct ModelOptions {
   std::map<std::string, plugin::Options, std::less<>> backend_options;  // for single backends, by name, over their specs
   std::optional<LayerRequest> gpu_layers;                               // for the first device other than the host, over its spec
   KvFormat kv_format = KvFormat::kF16;
-  uint32_t n_ctx = 4096;   // of the sessions to come: how much memory their KV will take
-  uint32_t n_batch = 512;  // likewise: their scratch memory
+  uint32_t n_ctx = 4096;                                         // of the sessions to come: how much memory their KV will take
+  uint32_t n_batch = 512;                                        // likewise: their scratch memory
+  std::function<void(uint64_t done, uint64_t total)> on_import;  // bytes of weights taken over so far; before the first and after each
 };
 
 // Lines for people while a model loads: what was chosen, what moved elsewhere.

@@ -136,7 +136,7 @@ Result<Value> repeat(Runtime& rt, const Value& sequence, int64_t times) {
     std::string out;
     out.reserve(bytes);
     for (uint64_t i = 0; i < count && !unit.empty(); ++i) out += unit;
-    return Value(std::move(out));
+    return sequence.like(std::move(out));
   }
   const List& list = *sequence.list();
   uint64_t total = 0;

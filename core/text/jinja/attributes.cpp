@@ -10,8 +10,20 @@ namespace minfer::jinja {
 
 namespace {
 
+// What a str method made of a marked text is marked too, and so are the parts that it was split into.
+Value marked(const Value& value) {
+  if (value.is_string()) return Value::markup(value.string());
+  if (List* list = value.list()) {
+    for (Value& item : list->items) item = marked(item);
+  }
+  return value;
+}
+
 Value bound(const Value& self, std::string_view name, Method method) {
-  const auto call = [self, method](Runtime& rt, const Args& args) { return method(rt, self, args); };
+  const auto call = [self, method](Runtime& rt, const Args& args) -> Result<Value> {
+    MINFER_ASSIGN(const Value out, method(rt, self, args));
+    return self.is_markup() ? marked(out) : out;
+  };
   return std::make_shared<Callable>(Callable{std::string(name), call});
 }
 

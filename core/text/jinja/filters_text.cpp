@@ -14,12 +14,12 @@ namespace minfer::jinja {
 
 namespace {
 
-template <std::string (*kMap)(std::string_view)>
+template <std::string (*kMap)(std::string_view), bool kKeepsMarkup = true>
 Result<Value> mapped(Runtime& rt, const Value& input, const Args& args) {
   MINFER_TRY(bind(args, "this filter", {}));
   MINFER_ASSIGN(const std::string s, to_str(rt, input));
   MINFER_TRY(rt.charge_bytes(s.size()));
-  return Value(kMap(s));
+  return kKeepsMarkup ? input.like(kMap(s)) : Value(kMap(s));
 }
 
 // Words begin after spaces and after - ( { [ <; unlike str.title, an apostrophe does not begin one.
@@ -67,9 +67,9 @@ Result<Value> trim(Runtime& rt, const Value& input, const Args& args) {
   MINFER_ASSIGN(const auto p, bind(args, "trim", {"chars"}));
   MINFER_ASSIGN(const std::string s, to_str(rt, input));
   MINFER_TRY(rt.charge_bytes(s.size()));
-  if (!p[0] || p[0]->is_none()) return Value(strip(s, true, true));
+  if (!p[0] || p[0]->is_none()) return input.like(std::string(strip(s, true, true)));
   MINFER_ASSIGN(const std::string chars, string_or(p[0], "", "chars"));
-  return Value(strip(s, true, true, &chars));
+  return input.like(std::string(strip(s, true, true, &chars)));
 }
 
 Result<Value> replace_filter(Runtime& rt, const Value& input, const Args& args) {
@@ -102,7 +102,7 @@ Result<Value> indent(Runtime& rt, const Value& input, const Args& args) {
     if (out.size() > rt.limits().max_output_bytes) break;
   }
   MINFER_TRY(rt.charge_bytes(out.size()));
-  return Value(std::move(out));
+  return input.like(std::move(out));
 }
 
 Result<Value> center(Runtime& rt, const Value& input, const Args& args) {
@@ -110,7 +110,7 @@ Result<Value> center(Runtime& rt, const Value& input, const Args& args) {
   MINFER_ASSIGN(const std::string s, to_str(rt, input));
   MINFER_ASSIGN(const int64_t width, int_or(p[0], 80, "width"));
   MINFER_ASSIGN(std::string out, justify(rt, s, width, '^', " "));
-  return Value(std::move(out));
+  return input.like(std::move(out));
 }
 
 Result<Value> truncate(Runtime& rt, const Value& input, const Args& args) {
@@ -189,7 +189,7 @@ Result<Value> from_json_text(Runtime& rt, const Value& input, const Args& args) 
 constexpr FilterEntry kFilters[] = {
     {"upper", mapped<upper>},
     {"lower", mapped<lower>},
-    {"title", mapped<title_words>},
+    {"title", mapped<title_words, false>},
     {"capitalize", mapped<capitalize>},
     {"string", string},
     {"safe", safe},

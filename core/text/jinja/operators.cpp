@@ -215,11 +215,11 @@ Result<std::optional<Value>> subscript(const Value& object, const Value& key) {
     const std::string& s = object.string();
     if (is_ascii(s)) {
       const auto i = place(*index, s.size());
-      return i ? std::optional<Value>(std::string(1, s[*i])) : absent;
+      return i ? std::optional<Value>(object.like(std::string(1, s[*i]))) : absent;
     }
     const std::u32string chars = code_points(s);
     const auto i = place(*index, chars.size());
-    return i ? std::optional<Value>(to_utf8(chars.substr(*i, 1))) : absent;
+    return i ? std::optional<Value>(object.like(to_utf8(chars.substr(*i, 1)))) : absent;
   }
   return absent;
 }
@@ -258,7 +258,7 @@ Result<Value> slice(Runtime& rt, const Value& object, const Value& start, const 
     }
     if (__builtin_add_overflow(i, by, &i)) break;
   }
-  if (!list) return Value(to_utf8(text_out));
+  if (!list) return object.like(to_utf8(text_out));
   return make_view(std::move(list_out), list->kind == List::Kind::kTuple ? List::Kind::kTuple : List::Kind::kList);
 }
 

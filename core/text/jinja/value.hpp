@@ -62,6 +62,8 @@ class Value {
 
   static Value undefined(std::string message);
   static Value markup(std::string s);
+  // `s` as safe as this text is: what str methods and filters make of a marked text stays marked.
+  Value like(std::string s) const { return is_markup() ? markup(std::move(s)) : Value(std::move(s)); }
 
   bool is_none() const { return std::holds_alternative<None>(data_); }
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }

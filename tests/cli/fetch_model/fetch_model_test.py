@@ -7,6 +7,7 @@ described in a table of its own (MINFER_MODEL_TABLE) without a PyPI source, so t
 import hashlib
 import http.server
 import os
+import pty
 import random
 import subprocess
 import sys
@@ -56,13 +57,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Run:
-    def __init__(self, folder, *args, **env):
+    def __init__(self, folder, *args, stderr=subprocess.PIPE, **env):
         table = os.path.join(folder, "table.txt")
         with open(table, "w") as file:
             file.write(f"# a comment\n{NAME} {len(BYTES)} {hashlib.sha256(BYTES).hexdigest()} {REPOSITORY} -\n")
         self.models = os.path.join(folder, "models")
         self.process = subprocess.Popen(
-            [SCRIPT, *args], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [SCRIPT, *args], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
             env={**os.environ, "MINFER_MODEL_TABLE": table, "MINFER_MODEL_DIR": self.models, "no_proxy": "127.0.0.1", **env})
         self.file = os.path.join(self.models, NAME)
 
@@ -100,6 +101,28 @@ def case_download(folder):
     again.expect_model()
     assert again.err == "", again.err
     assert len(server.requests) == 1
+
+
+def case_progress(folder):
+    # A terminal sees a bar that is rewritten in place; a pipe sees none.
+    piped = fetch(folder, Server())
+    piped.expect_model()
+    assert "%" not in piped.err and "\r" not in piped.err, piped.err
+    os.mkdir(os.path.join(folder, "second"))
+    ours, theirs = pty.openpty()
+    run = Run(os.path.join(folder, "second"), stderr=theirs, HF_ENDPOINT=Server().url, TERM="xterm")
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the last writer has gone
+            break
+        if not piece:
+            break
+        seen += piece
+    run.wait().expect_model()
+    assert b"%" in seen and b"\r" in seen, seen
 
 
 def case_resume(folder):
