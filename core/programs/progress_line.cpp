@@ -15,9 +15,9 @@
 namespace minfer::programs {
 namespace {
 
-constexpr double kQuietSeconds = 0.5;     // work that ends within this shows nothing
+constexpr double kQuietSeconds = 0.5;  // work that ends within this shows nothing
 constexpr double kSecondsPerUpdate = 0.1;
-constexpr double kTimeLeftFrom = 1.0;     // seconds of work behind a guess of the time left
+constexpr double kTimeLeftFrom = 1.0;  // seconds of work behind a guess of the time left
 constexpr std::string_view kEraseToEnd = "\x1b[K";
 
 ProgressLine* visible_line = nullptr;

@@ -242,3 +242,30 @@ TEST_CASE("minfer-run: Ctrl-C stops a reply and SIGTERM the conversation, which 
   CHECK_THAT(ended.out, Contains("143"));
   CHECK_THAT(ended.err, Contains("[session] saved 2 message(s)"));
 }
+
+TEST_CASE("minfer-run: a reply's thoughts are dimmed on a terminal, unless NO_COLOR or --color say otherwise") {
+  MarkovModel model = MarkovModel::chain({'\n', '<', 't', 'h', 'i', 'n', 'k', '>', 'x'});
+  model.chat_template = kChatMl;
+  const MarkovRun markov(model);
+  const std::string plain = "<think>x", dimmed = "\x1b[2m<think>x\x1b[0m";
+  const std::vector<std::string> turn = {"--cnv", "--st", "-q", "--greedy", "hi"};
+  const auto piped = [&](const std::string& choice) {
+    std::vector<std::string> arguments = turn;
+    arguments.insert(arguments.begin(), {"--color", choice});
+    return markov.run(arguments).out;
+  };
+  CHECK(piped("auto") == plain + "\n");
+  CHECK(piped("never") == plain + "\n");
+  CHECK(piped("always") == dimmed + "\n");
+  CHECK_THAT(markov.run({"--cnv", "--color", "red", "hi"}).err, Contains("--color") && Contains("auto, always, never"));
+
+  const std::string command = program("minfer-run") + " -m " + markov.path().string() + " --cnv --st -q --greedy hi";
+  const auto on_terminal = [&](const std::string& options, const std::vector<std::string>& env) {
+    return run_process({"script", "-qec", command + options, "/dev/null"}, {}, env).out;
+  };
+  CHECK_THAT(on_terminal("", {"TERM=xterm"}), Contains(dimmed));
+  CHECK_THAT(on_terminal("", {"TERM=xterm", "NO_COLOR=1"}), Contains(plain) && !Contains("\x1b"));
+  CHECK_THAT(on_terminal("", {"TERM=dumb"}), Contains(plain) && !Contains("\x1b"));
+  CHECK_THAT(on_terminal(" --color never", {"TERM=xterm"}), Contains(plain) && !Contains("\x1b"));
+  CHECK_THAT(on_terminal(" --color always", {"TERM=xterm", "NO_COLOR=1"}), Contains(dimmed));
+}

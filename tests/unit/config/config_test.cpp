@@ -45,6 +45,7 @@ TEST_CASE("config: the defaults are those the manual names", "[config]") {
   CHECK(c.generation.n_predict == 512);
   CHECK(c.generation.stop.empty());
   CHECK(c.sampling.seed == 42);
+  CHECK(c.output.color == ColorChoice::kAuto);
   CHECK(c.sampling.temperature == 0.8f);
   CHECK(c.sampling.top_k == 40);
   CHECK(c.sampling.top_p == 0.95f);
@@ -87,6 +88,7 @@ sampling: {seed: 7, temperature: 0, top_k: 0, top_p: 1, min_p: 0.5, repeat_penal
            top_n_sigma: 1.5, logit_bias: {5: -100, 17: 2.5}, dry_multiplier: 0.75, dry_base: 3, dry_allowed_length: 4,
            dry_penalty_last_n: 10, dry_sequence_breakers: ["; "], mirostat: 2, mirostat_tau: 6, mirostat_eta: 0.25, mirostat_m: 50}
 prompt: {template: off, system: "Be brief."}
+output: {color: never}
 plugins: {dirs: [p, /abs/../q], files: [../x.so], allow_unsafe_paths: true}
 )");
   CHECK(c.model.text == "models/m.gguf");
@@ -97,6 +99,7 @@ plugins: {dirs: [p, /abs/../q], files: [../x.so], allow_unsafe_paths: true}
   CHECK(c.backends[0].name == "cuda");
   CHECK(c.backends[0].gpu_layers == GpuLayers{GpuLayers::Mode::kCount, 20});
   CHECK(c.backends[0].strict);
+  CHECK(c.output.color == ColorChoice::kNever);
   CHECK(c.backends[0].where == "c.yaml:4:5");
   REQUIRE(c.backends[0].options.children.size() == 1);
   CHECK(c.backends[0].options.find("device")->text == "1");
