@@ -47,7 +47,9 @@ ProgressLine::ProgressLine(std::string what, Unit unit, std::optional<ProgressTe
 
 void ProgressLine::update(uint64_t done, uint64_t total) {
   if (!terminal_) return;
-  if (!working_ || done < done_) begun_ = terminal_->seconds();
+  const double now = terminal_->seconds();
+  if (!working_ || done < done_) begun_ = now;
+  if (done != done_) came_here_ = now;
   done_ = done;
   total_ = total;
   working_ = done < total;
@@ -63,7 +65,7 @@ void ProgressLine::tick() {
 }
 
 void ProgressLine::draw(double now) {
-  std::string shown = line(now - begun_);
+  std::string shown = line(now);
   const unsigned columns = terminal_->columns();
   if (columns > 0 && shown.size() >= columns) shown.resize(columns - 1);  // the last column would wrap on some terminals
   terminal_->write(text("\r{}{}", shown, kEraseToEnd));
@@ -72,14 +74,16 @@ void ProgressLine::draw(double now) {
   visible_line = this;
 }
 
-std::string ProgressLine::line(double elapsed) const {
+std::string ProgressLine::line(double now) const {
   const bool bytes = unit_ == Unit::kBytes;
   const uint64_t scale = bytes ? 1'000'000 : 1;
   std::string out = text("{}: {} of {} {}", what_, done_ / scale, total_ / scale, bytes ? "MB" : "tokens");
-  if (done_ == 0 || elapsed <= 0) return out;
-  const double rate = static_cast<double>(done_) / elapsed;
+  const double took = came_here_ - begun_;
+  if (done_ == 0 || took <= 0) return out;
+  const double rate = static_cast<double>(done_) / took;
   if (!bytes) out += text(", {:.1f} tok/s", rate);
-  if (elapsed >= kTimeLeftFrom) out += text(", {} left", duration(static_cast<double>(total_ - done_) / rate));
+  const double left = static_cast<double>(total_ - done_) / rate - (now - came_here_);
+  if (now - begun_ >= kTimeLeftFrom && left > 0) out += text(", {} left", duration(left));
   return out;
 }
 

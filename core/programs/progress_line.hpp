@@ -38,7 +38,7 @@ class ProgressLine {
 
  private:
   void draw(double now);
-  std::string line(double elapsed) const;
+  std::string line(double now) const;
 
   std::string what_;
   Unit unit_;
@@ -46,6 +46,7 @@ class ProgressLine {
   bool working_ = false;
   bool visible_ = false;
   double begun_ = 0;
+  double came_here_ = 0;  // when done_ was last reached: the rate is of that time
   double drawn_ = 0;
   uint64_t done_ = 0;
   uint64_t total_ = 0;
