@@ -111,24 +111,27 @@ TEST_CASE("minfer-run: penalties count the prompt and look back as far as they a
   CHECK(with_window({"--repeat-last-n", "0"}) == "AAA");
 }
 
-// Rows of a prefill chunk: 1, so that a small model takes long enough to have something to show.
+// A prefill chunk of one row, and as long a prompt as this machine needs to have something to show.
 TEST_CASE("minfer-run: a terminal sees how far a long prefill is, a pipe and a quiet run do not") {
   MarkovModel model = MarkovModel::chain({'n', 'y'});
   model.context = 32768;
   const MarkovRun markov(model);
-  write_file(markov.folder() / "long.txt", std::string(16000, 'n'));
-  const std::string run = program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-batch 1 -f " +
-                          (markov.folder() / "long.txt").string();
+  const std::string prompt = (markov.folder() / "long.txt").string();
+  const std::string run = program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-batch 1 -f " + prompt;
   const auto on_terminal = [&](const std::string& options) {  // `script` runs it on a terminal of its own, which is its output
-    return run_process({"script", "-qec", "stty cols 40; " + run + options, "/dev/null"}, {}, {"TERM=xterm"}).out;
+    return run_process({"script", "-qec", "stty cols 70; " + run + options, "/dev/null"}, {}, {"TERM=xterm"}).out;
   };
-  const std::string seen = on_terminal("");
-  CHECK_THAT(seen, Contains("\rPrefill: ") && Contains(" of 16000 tokens, "));
-  CHECK_THAT(seen, Contains("\r\x1b[KPrefill: 16000 tokens in"));  // erased before the next line
+  std::string seen;
+  for (size_t length = 1000; length <= 16000 && seen.find("\rPrefill: ") == std::string::npos; length *= 2) {
+    write_file(prompt, std::string(length, 'n'));
+    seen = on_terminal("");
+  }
+  CHECK_THAT(seen, Contains("\rPrefill: ") && Contains("000 tokens, "));
+  CHECK_THAT(seen, Contains("\r\x1b[KPrefill: "));  // erased before the next line
   CHECK_THAT(on_terminal(" -q"), !Contains("Prefill") && !Contains("\x1b"));
   const auto piped = run_process({"/bin/sh", "-c", run}, {}, {"TERM=xterm"});
   CHECK(piped.out == "y");
-  CHECK_THAT(piped.err, !Contains("\r") && !Contains("\x1b") && Contains("Prefill: 16000 tokens in"));
+  CHECK_THAT(piped.err, !Contains("\r") && !Contains("\x1b") && Contains("000 tokens in"));
 }
 
 TEST_CASE("minfer-run: a logit bias counts at temperature 0 and ids outside the vocabulary are refused") {

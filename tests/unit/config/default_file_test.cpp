@@ -48,13 +48,14 @@ TEST_CASE("configs/default.yaml: equals the built-in defaults", "[config]") {
   CHECK(c->generation == built_in.generation);
   CHECK(c->sampling == built_in.sampling);
   CHECK(c->prompt == built_in.prompt);
+  CHECK(c->output == built_in.output);
   CHECK(c->plugins == built_in.plugins);
 }
 
 TEST_CASE("configs/default.yaml: names every key of every section", "[config]") {
   const std::string text = test::read_file(kConfigs / "default.yaml");
   const std::vector<std::string> top = known_keys("");
-  CHECK(top.size() == 9);
+  CHECK(top.size() == 10);
   for (const std::string& key : top) {
     INFO(key);
     CHECK(has_key_line(text, "", key));
