@@ -117,7 +117,8 @@ TEST_CASE("minfer-run: a terminal sees how far a long prefill is, a pipe and a q
   model.context = 32768;
   const MarkovRun markov(model);
   const std::string prompt = (markov.folder() / "long.txt").string();
-  const std::string run = program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-batch 1 -f " + prompt;
+  const std::string run =
+      program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-ctx 20000 --n-batch 1 -f " + prompt;
   const auto on_terminal = [&](const std::string& options) {  // `script` runs it on a terminal of its own, which is its output
     return run_process({"script", "-qec", "stty cols 70; " + run + options, "/dev/null"}, {}, {"TERM=xterm"}).out;
   };
