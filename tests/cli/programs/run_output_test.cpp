@@ -114,16 +114,16 @@ TEST_CASE("minfer-run: penalties count the prompt and look back as far as they a
 // A prefill chunk of one row, and as long a prompt as this machine needs to have something to show.
 TEST_CASE("minfer-run: a terminal sees how far a long prefill is, a pipe and a quiet run do not") {
   MarkovModel model = MarkovModel::chain({'n', 'y'});
-  model.context = 32768;
+  model.context = 131072;
   const MarkovRun markov(model);
   const std::string prompt = (markov.folder() / "long.txt").string();
   const std::string run =
-      program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-ctx 20000 --n-batch 1 -f " + prompt;
+      program("minfer-run") + " -m " + markov.path().string() + " --no-template --greedy -n 1 --n-ctx 130000 --n-batch 1 -f " + prompt;
   const auto on_terminal = [&](const std::string& options) {  // `script` runs it on a terminal of its own, which is its output
     return run_process({"script", "-qec", "stty cols 70; " + run + options, "/dev/null"}, {}, {"TERM=xterm"}).out;
   };
   std::string seen;
-  for (size_t length = 1000; length <= 16000 && seen.find("\rPrefill: ") == std::string::npos; length *= 2) {
+  for (size_t length = 8000; length <= 128000 && seen.find("\rPrefill: ") == std::string::npos; length *= 2) {
     write_file(prompt, std::string(length, 'n'));
     seen = on_terminal("");
   }
