@@ -123,13 +123,15 @@ TEST_CASE("minfer-run: a terminal sees how far a long prefill is, a pipe and a q
     return run_process({"script", "-qec", "stty cols 70; " + run + options, "/dev/null"}, {}, {"TERM=xterm"}).out;
   };
   std::string seen;
-  for (size_t length = 8000; length <= 128000 && seen.find("\rPrefill: ") == std::string::npos; length *= 2) {
-    write_file(prompt, std::string(length, 'n'));
+  size_t length = 4000;  // until it takes long enough to be shown
+  while (seen.find("\rPrefill: ") == std::string::npos && length < 64000) {
+    write_file(prompt, std::string(length *= 2, 'n'));
     seen = on_terminal("");
   }
   CHECK_THAT(seen, Contains("\rPrefill: ") && Contains("000 tokens, "));
   CHECK_THAT(seen, Contains("\r\x1b[KPrefill: "));  // erased before the next line
   CHECK_THAT(on_terminal(" -q"), !Contains("Prefill") && !Contains("\x1b"));
+  write_file(prompt, std::string(2 * length, 'n'));  // surely long enough
   const auto piped = run_process({"/bin/sh", "-c", run}, {}, {"TERM=xterm"});
   CHECK(piped.out == "y");
   CHECK_THAT(piped.err, !Contains("\r") && !Contains("\x1b") && Contains("000 tokens in"));
