@@ -1,6 +1,7 @@
 #include "programs/chat_loop.hpp"
 
 #include <langinfo.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -61,6 +62,19 @@ void catch_signals() {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is a failed write, behind which the session is saved
 }
 
+// Tells whether a file is still the one that it was. All zero where there is none.
+struct FileStamp {
+  uint64_t inode = 0;
+  int64_t size = 0, seconds = 0, nanoseconds = 0;
+
+  static FileStamp of(const std::string& path) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0) return {};
+    return {status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  }
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
 class Chat {
  public:
   Chat(const RunArguments& run, const Model& model, const Notes& notes, Session& session, const ChatText& text, sample::Sampler sampler,
@@ -80,10 +94,8 @@ class Chat {
         MINFER_TRY(load(run_.session));
         if (run_.config.prompt.system) notes_.line("The system message is not used: the session has its own (/system sets another).");
       }
-      // Before anything is said that could not be kept.
-      const std::filesystem::path folder = std::filesystem::path(run_.session).parent_path();
-      if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-        return io_error("session file {}: its folder cannot be written: {}", run_.session, std::strerror(errno));
+      MINFER_TRY(check_session_place(run_.session));  // before anything is said that could not be kept
+      stamp_ = FileStamp::of(run_.session);
     }
     // The editor drops an escape sequence behind which nothing stands.
     const std::string prompt = coloured_ ? "\1\x1b[1;36m\1>\1\x1b[0m\1 " : "> ";
@@ -95,7 +107,7 @@ class Chat {
     }
     const Status talked = more ? talk() : Status();
     input_.reset();  // the terminal is as it was
-    if (!run_.session.empty()) MINFER_TRY(save(run_.session));
+    if (!run_.session.empty()) MINFER_TRY(save_at_end());
     if (!talked.ok()) return talked.error();
     MINFER_TRY(output_.status());
     notes_.line(text("conversation ended after {} turn(s)", n_turns_));
@@ -110,7 +122,7 @@ class Chat {
     while (more && ended_by == 0 && !output_.failed()) {
       MINFER_ASSIGN(const auto message, next_message());
       if (!message) break;
-      if (message->empty()) continue;
+      if (message->find_first_not_of(" \t\r\n") == std::string::npos) continue;
       MINFER_ASSIGN(more, handle(*message));
     }
     return {};
@@ -211,6 +223,10 @@ class Chat {
       return {};
     }
     output_.write("\n");
+    if (!result->read) {
+      say("[interrupted before the reply began: the conversation is as it was]");
+      return {};
+    }
     ++n_turns_;
     notes_.line(text("[{} {}] prefill {} tokens, generated {} tokens in {:.2f}s{}", what, n_turns_, result->n_prefilled,
                      result->n_generated, result->prefill_s + result->decode_s, ending(result->finish)));
@@ -230,7 +246,20 @@ class Chat {
     const ConversationState state = conversation_.state();
     MINFER_TRY(save_session(path, session_identity(model_, session_), state, session_));
     notes_.line(text("[session] saved {} message(s), {} tokens to {}", state.messages.size(), state.tokens.size(), path));
+    std::error_code none;  // a run without a session file
+    if (std::filesystem::equivalent(path, run_.session, none)) stamp_ = FileStamp::of(run_.session);
     return {};
+  }
+
+  // What cannot be saved where it belongs is saved beside it.
+  Status save_at_end() {
+    const Status saved = stamp_ == FileStamp::of(run_.session)
+                             ? save(run_.session)
+                             : Status(io_error("session file {}: another program wrote it while this conversation went on", run_.session));
+    if (saved.ok()) return {};
+    const std::string beside = text("{}.{}", run_.session, ::getpid());
+    if (!save(beside).ok()) return saved.error();
+    return io_error("{}; this conversation is in {}", saved.error().text, beside);
   }
 
   Status load(const std::string& path) {
@@ -254,6 +283,7 @@ class Chat {
   std::unique_ptr<LineInput> input_;
   bool terminal_;
   bool coloured_;
+  FileStamp stamp_;  // of the session file as this conversation read or wrote it
   uint32_t n_turns_ = 0;
   bool failed_ = false;  // a turn was refused
 };

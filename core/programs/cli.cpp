@@ -101,6 +101,7 @@ int run_program(const std::function<int()>& body) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return kFailed;
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a failed write, which is reported
   survive_shortened_files();
   try {
     return body();

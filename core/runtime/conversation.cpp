@@ -99,6 +99,7 @@ Result<TurnResult> Conversation::turn_or_back_to(const std::vector<ChatMessage>&
   const bool read = result.ok() && (result->finish != FinishReason::kCancelled || reply_start_ > 0);
   if (!read) messages_ = before;
   MINFER_TRY(follow_rendering());
+  if (result.ok()) result->read = read;
   return result;
 }
 

@@ -64,6 +64,7 @@ struct TurnCallbacks {
 struct TurnResult {
   std::string text;
   FinishReason finish = FinishReason::kLength;
+  bool read = true;  // false: interrupted before the reply began; the conversation is as it was before the turn
   uint32_t n_prefilled = 0;
   uint32_t n_generated = 0;  // the end-of-generation token is not counted
   uint32_t n_dropped = 0;    // turns

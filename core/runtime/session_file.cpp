@@ -39,13 +39,18 @@ class Fnv1a {
   uint64_t hash_ = 0xcbf29ce484222325ull;
 };
 
+// A rename would take the place of a device or of a link, not go through it.
+Status check_kind(const std::filesystem::path& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return invalid("there is something that is no regular file");
+  return {};
+}
+
 // A new file that takes the place of an old one when it is complete. Without commit() the old one stays.
 class ReplacingFile {
  public:
   static Result<ReplacingFile> create(const std::filesystem::path& path) {
-    // A rename would take the place of a device or of a link, not go through it.
-    struct stat status = {};
-    if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return invalid("there is something that is no regular file");
+    MINFER_TRY(check_kind(path));
     if (path.string().find('\0') != std::string::npos) return invalid("a path cannot hold a zero byte");
     ReplacingFile file(path);
     std::string name = path.string() + ".XXXXXX";  // beside the file: a rename does not cross file systems
@@ -227,6 +232,15 @@ SessionIdentity session_identity(const Model& model, const Session& session) {
   identity.n_head_kv = model.info().n_head_kv;
   identity.head_dim = model.info().head_dim;
   return identity;
+}
+
+Status check_session_place(const std::filesystem::path& path) {
+  const std::string what = text("session file {}", path.string());
+  if (Status kind = check_kind(path); !kind.ok()) return kind.error().in(what);
+  const std::filesystem::path folder = path.parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    return io_error("{}: its folder cannot be written: {}", what, std::strerror(errno));
+  return {};
 }
 
 Status save_session(const std::filesystem::path& path, const SessionIdentity& identity, const ConversationState& state,

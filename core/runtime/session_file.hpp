@@ -28,6 +28,8 @@ struct SessionIdentity {
 
 SessionIdentity session_identity(const Model& model, const Session& session);
 
+// Whether save_session could write there: for asking before there is anything to lose.
+Status check_session_place(const std::filesystem::path& path);
 // Refuses to take the place of anything but a regular file.
 Status save_session(const std::filesystem::path& path, const SessionIdentity& identity, const ConversationState& state,
                     const Session& session);

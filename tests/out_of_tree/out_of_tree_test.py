@@ -95,8 +95,10 @@ def install(_):
             with open(os.path.join(folder, name), "rb") as file:
                 data = file.read()
             for place in (SOURCE, BUILD, first):
-                where = data.find(place.encode())
-                assert where < 0, f"{name} names {place}: {data[max(0, where - 40):where + 80]}"
+                # A clone in /minfer is not named by lib/minfer or bin/minfer-run.
+                alone = rb"(?<![\w.-])%s(?![\w.-])" if place.count("/") == 1 else b"%s"
+                found = re.search(alone % re.escape(place.encode()), data)
+                assert not found, f"{name} names {place}: {data[max(0, found.start() - 40):found.end() + 40]}"
 
 
 def everywhere(folder):

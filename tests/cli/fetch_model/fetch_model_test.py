@@ -59,8 +59,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Run:
     def __init__(self, folder, *args, stderr=subprocess.PIPE, **env):
         table = os.path.join(folder, "table.txt")
-        with open(table, "w") as file:
-            file.write(f"# a comment\n{NAME} {len(BYTES)} {hashlib.sha256(BYTES).hexdigest()} {REPOSITORY} -\n")
+        if not os.path.exists(table):  # another run may be reading it
+            with open(table, "w") as file:
+                file.write(f"# a comment\n{NAME} {len(BYTES)} {hashlib.sha256(BYTES).hexdigest()} {REPOSITORY} -\n")
         self.models = os.path.join(folder, "models")
         self.process = subprocess.Popen(
             [SCRIPT, *args], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,

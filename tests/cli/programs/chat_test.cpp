@@ -200,7 +200,7 @@ TEST_CASE("minfer-run: a program killed while it saves and a disk that is full l
     REQUIRE(after.exit_code == 0);
   }
   const std::string before = read_file(file);
-  const auto full = shell("trap '' XFSZ; ulimit -f 1; echo more | " + run);
+  const auto full = shell("ulimit -f 1; echo more | " + run);
   CHECK(full.exit_code == 1);
   CHECK_THAT(full.err, Contains("error: session file " + file));
   CHECK(read_file(file) == before);
@@ -227,9 +227,38 @@ TEST_CASE("minfer-run: a session is saved in place of a regular file only, and w
   CHECK(bad_input.exit_code == 1);
   CHECK_THAT(bad_input.err, Contains("standard input"));
   CHECK(std::filesystem::is_regular_file(folder + "/kept"));
-  const auto nowhere = markov.run({"--cnv", "-q", "--session", folder + "/no/where"}, "hi\n");
-  CHECK(nowhere.exit_code == 1);
-  CHECK(nowhere.out.empty());
+  // Refused before anything is said.
+  for (const char* place : {"/no/where", "/link", ""}) {
+    const auto refused = markov.run({"--cnv", "-q", "--session", folder + place}, "hi\n");
+    INFO(refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK_THAT(refused.err, Contains("session file " + folder + place));
+    CHECK(refused.out.empty());
+  }
+}
+
+TEST_CASE("minfer-run: a session file that another program wrote meanwhile is left, and this conversation is kept beside it") {
+  const MarkovRun markov(drawing_model());
+  const std::string folder = markov.folder(), file = folder + "/talk";
+  REQUIRE(markov.run({"--cnv", "-q", "-n", "3", "--session", folder + "/other"}, "one\ntwo\n").exit_code == 0);
+  const std::string command = quoted(program("minfer-run")) + " -m " + quoted(markov.path()) + " --cnv -n 3 -q --session " + quoted(file);
+  // The other one writes when the first reply is there.
+  const std::string out = folder + "/out", other = folder + "/other";
+  const auto run = shell("(echo hi; while [ ! -s " + out + " ]; do sleep 0.02; done; cp " + other + " " + file + "; echo bye) | " +
+                         command + " >" + out);
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(run.err, Contains("another program wrote it") && Contains("this conversation is in " + file + "."));
+  CHECK(read_file(file) == read_file(other));
+  const std::string beside = run.err.substr(run.err.rfind(file + "."), run.err.find_last_not_of('\n') + 1 - run.err.rfind(file + "."));
+  const auto resumed = markov.run({"--cnv", "-n", "1", "--session", beside}, "");
+  CHECK_THAT(resumed.err, Contains("resumed 4 message(s)"));
+  // Its own saves are not another program's.
+  CHECK(markov.run({"--cnv", "-q", "-n", "3", "--session", file}, "more\n/save " + file + "\nand more\n").exit_code == 0);
+}
+
+TEST_CASE("minfer-run: lines of spaces are no turns") {
+  const MarkovRun markov(drawing_model());
+  CHECK_THAT(markov.run({"--cnv", "-n", "1"}, "\n   \n\t\r\nhi\n").err, Contains("conversation ended after 1 turn(s)"));
 }
 
 TEST_CASE("minfer-run: Ctrl-C stops a reply and SIGTERM the conversation, which is saved") {

@@ -299,6 +299,7 @@ TEST_CASE("conversation: an interrupted prompt takes the message back and an int
   REQUIRE(prompt.ok());
   CHECK(prompt->finish == FinishReason::kCancelled);
   CHECK(prompt->text.empty());
+  CHECK_FALSE(prompt->read);
   CHECK(chat.history() == "u:hi|a:hello|");
   CHECK(chat.engine.text() == before);
   chat.check();
@@ -310,6 +311,7 @@ TEST_CASE("conversation: an interrupted prompt takes the message back and an int
   CHECK(reply->finish == FinishReason::kCancelled);
   CHECK(!reply->text.empty());
   CHECK(reply->text.size() < 5);
+  CHECK(reply->read);
   chat.check();
   CHECK(chat.history() == "u:hi|a:hello|u:go|a:" + reply->text + "|");
   chat.callbacks.should_stop = nullptr;
