@@ -96,7 +96,7 @@ def install(_):
                 data = file.read()
             for place in (SOURCE, BUILD, first):
                 # A clone in /minfer is not named by lib/minfer or bin/minfer-run.
-                alone = rb"(?<![\w.-])%s(?![\w.-])" if place.count("/") == 1 else b"%s"
+                alone = rb"(?<![\w.~-])%s(?![\w.-])" if place.count("/") == 1 else b"%s"
                 found = re.search(alone % re.escape(place.encode()), data)
                 assert not found, f"{name} names {place}: {data[max(0, found.start() - 40):found.end() + 40]}"
 

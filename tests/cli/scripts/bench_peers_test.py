@@ -2,7 +2,9 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import sys
 
+sys.dont_write_bytecode = True  # nothing is left beside the script
 path = pathlib.Path(__file__).resolve().parents[3] / "scripts/bench-peers"
 loader = importlib.machinery.SourceFileLoader("bench_peers", str(path))
 bench = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_peers", loader))

@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "$0")/../../.." || exit 1
 bad=0
 for script in scripts/* .ci/run; do
-  [ -x "$script" ] || continue # data and what scripts include
+  [ -f "$script" ] && [ -x "$script" ] || continue # data and what scripts include
   errors=$("$script" --help 2>&1 >/dev/null) || { echo "$script --help fails"; bad=1; }
   [ -z "$errors" ] || { echo "$script --help: $errors"; bad=1; }
   [ "$("$script" --help 2>/dev/null | wc -c)" -gt 40 ] || { echo "$script --help says nothing"; bad=1; }
