@@ -78,7 +78,7 @@ void attend(benchmark::State& state, const OpKernels& ops, KvFormat format, int3
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
   std::vector<AttentionRow> rows;
   for (int32_t r = 0; r < n_rows; ++r) rows.push_back({blocks.data(), depth + r, 0});
-  const std::vector<float> q = random_floats(static_cast<size_t>(n_rows * kHeads * kHeadDim));
+  const std::vector<float> q = random_floats(static_cast<size_t>(n_rows) * kHeads * kHeadDim);
   std::vector<float> out(q.size());
   args.n_heads = kHeads;
   args.scale = 0.125f;
