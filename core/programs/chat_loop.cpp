@@ -90,12 +90,12 @@ class Chat {
 
   Result<int> run() {
     if (!run_.session.empty()) {
+      stamp_ = FileStamp::of(run_.session);  // before it is read: what is written between the two counts as another's
       if (::access(run_.session.c_str(), F_OK) == 0) {
         MINFER_TRY(load(run_.session));
         if (run_.config.prompt.system) notes_.line("The system message is not used: the session has its own (/system sets another).");
       }
       MINFER_TRY(check_session_place(run_.session));  // before anything is said that could not be kept
-      stamp_ = FileStamp::of(run_.session);
     }
     // The editor drops an escape sequence behind which nothing stands.
     const std::string prompt = coloured_ ? "\1\x1b[1;36m\1>\1\x1b[0m\1 " : "> ";
@@ -246,8 +246,7 @@ class Chat {
     const ConversationState state = conversation_.state();
     MINFER_TRY(save_session(path, session_identity(model_, session_), state, session_));
     notes_.line(text("[session] saved {} message(s), {} tokens to {}", state.messages.size(), state.tokens.size(), path));
-    std::error_code none;  // a run without a session file
-    if (std::filesystem::equivalent(path, run_.session, none)) stamp_ = FileStamp::of(run_.session);
+    if (is_own_file(path)) stamp_ = FileStamp::of(run_.session);
     return {};
   }
 
@@ -262,11 +261,18 @@ class Chat {
     return io_error("{}; this conversation is in {}", saved.error().text, beside);
   }
 
+  bool is_own_file(const std::string& path) const {
+    std::error_code none;  // a run without a session file
+    return std::filesystem::equivalent(path, run_.session, none);
+  }
+
   Status load(const std::string& path) {
+    const FileStamp stamp = FileStamp::of(path);
     // What is being talked about now stays until the file has proved good.
     MINFER_ASSIGN(const SavedSession saved, SavedSession::open(path, session_identity(model_, session_), session_));
     MINFER_TRY(conversation_.clear());
     MINFER_TRY(saved.restore(session_, conversation_));
+    if (is_own_file(path)) stamp_ = stamp;  // what another program wrote there is what goes on
     notes_.line(
         text("[session] resumed {} message(s), {} tokens from {}", conversation_.messages().size(), conversation_.mirror().size(), path));
     return {};

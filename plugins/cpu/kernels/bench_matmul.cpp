@@ -7,24 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <random>
 #include <vector>
 
+#include "kernels/bench_clock.hpp"
 #include "kernels/matmul.hpp"
 
 namespace minfer::cpu {
 namespace {
-
-double clock_hz() {
-  const std::clock_t start = std::clock();
-  uint64_t n = 200'000'000;
-#if defined(__x86_64__)
-  for (uint64_t i = n / 16; i != 0; --i)  // 16 dependent additions: 16 cycles
-    __asm__ volatile(".rept 16\n\tadd $1, %0\n\t.endr" : "+r"(n));
-#endif
-  return 200e6 * CLOCKS_PER_SEC / static_cast<double>(std::clock() - start);
-}
 
 uint8_t* huge_pages(size_t bytes) {
   constexpr size_t kHuge = size_t{2} << 20;

@@ -2,11 +2,11 @@
 // to a CPU. GB/s counts what is read and written; FMA/cycle counts the products of attention, with the clock measured at the start.
 #include <benchmark/benchmark.h>
 
-#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "kernels/bench_clock.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/ops.hpp"
 
@@ -14,16 +14,6 @@ namespace minfer::cpu {
 namespace {
 
 constexpr int64_t kEmbd = 896, kFf = 4864;
-
-double clock_hz() {
-  const std::clock_t start = std::clock();
-  uint64_t n = 200'000'000;
-#if defined(__x86_64__)
-  for (uint64_t i = n / 16; i != 0; --i)  // 16 dependent additions: 16 cycles
-    __asm__ volatile(".rept 16\n\tadd $1, %0\n\t.endr" : "+r"(n));
-#endif
-  return 200e6 * CLOCKS_PER_SEC / static_cast<double>(std::clock() - start);
-}
 
 std::vector<float> random_floats(size_t n) {
   std::mt19937 rng(1);

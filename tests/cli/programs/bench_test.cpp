@@ -1,6 +1,9 @@
 // minfer-bench: tests, formats and statistics. Its figures are the machine's.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <regex>
+#include <thread>
 
 #include "cli/programs/markov_model.hpp"
 
@@ -11,7 +14,8 @@ using nlohmann::json;
 namespace {
 
 ProcessResult bench(const MarkovRun& markov, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {program("minfer-bench"), "-m", markov.path().string(), "-t", "2", "--warmup", "0"});
+  if (std::find(arguments.begin(), arguments.end(), "-t") == arguments.end()) arguments.insert(arguments.begin(), {"-t", "2"});
+  arguments.insert(arguments.begin(), {program("minfer-bench"), "-m", markov.path().string(), "--warmup", "0"});
   return run_process(arguments);
 }
 
@@ -97,6 +101,19 @@ TEST_CASE("minfer-bench: threads of the configuration file count unless the comm
   CHECK_THAT(given.out, Contains("\"cpu\",\"1\",\"pp2\""));
   CHECK_THAT(given.err, Contains("1 thread,"));
   CHECK_THAT(threads({"--backend-option", "cpu.threads=4"}).err, Contains("4 threads"));
+}
+
+TEST_CASE("minfer-bench: many more threads than CPUs are not started, which is said") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto result = bench(markov, {"-p", "2", "-n", "0", "-r", "1", "-t", "1000", "-o", "csv"});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  std::smatch said;
+  const std::regex notice("threads: (\\d+) of 1000 are started, this process may use (\\d+) CPUs");
+  REQUIRE(std::regex_search(result.err, said, notice));
+  CHECK(std::stoul(said[1]) == 4 * std::stoul(said[2]));
+  CHECK(std::stoul(said[2]) <= std::thread::hardware_concurrency());
+  CHECK_THAT(result.err, Contains("cpu (" + said[1].str() + " threads"));
 }
 
 TEST_CASE("minfer-bench: --probe gives speeds as bytes and products of the model, beside the machine's best") {

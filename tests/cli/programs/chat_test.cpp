@@ -252,6 +252,13 @@ TEST_CASE("minfer-run: a session file that another program wrote meanwhile is le
   const std::string beside = run.err.substr(run.err.rfind(file + "."), run.err.find_last_not_of('\n') + 1 - run.err.rfind(file + "."));
   const auto resumed = markov.run({"--cnv", "-n", "1", "--session", beside}, "");
   CHECK_THAT(resumed.err, Contains("resumed 4 message(s)"));
+  // Taken up with /load it is this conversation's own.
+  std::filesystem::remove(out);
+  const auto taken = shell("(echo hi; while [ ! -s " + out + " ]; do sleep 0.02; done; cp " + beside + " " + file + "; echo /load " + file +
+                           "; echo bye) | " + command + " >" + out);
+  INFO(taken.err);
+  CHECK(taken.exit_code == 0);
+  CHECK_THAT(markov.run({"--cnv", "-n", "1", "--session", file}, "").err, Contains("resumed 6 message(s)"));
   // Its own saves are not another program's.
   CHECK(markov.run({"--cnv", "-q", "-n", "3", "--session", file}, "more\n/save " + file + "\nand more\n").exit_code == 0);
 }
