@@ -216,11 +216,14 @@ std::string version_text(std::string_view program) { return text("{} {}\n", prog
 
 Result<uint32_t> number_option(const ParsedOptions& parsed, std::string_view name, uint32_t fallback, uint32_t min, uint32_t max) {
   if (!parsed.has(name)) return fallback;
-  const std::string value = parsed.value(name);
+  return whole_number(parsed.value(name), name, min, max);
+}
+
+Result<uint32_t> whole_number(std::string_view text, std::string_view name, uint32_t min, uint32_t max) {
   uint32_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < min || number > max)
-    return invalid("--{}: '{}' is not a whole number from {} to {}", name, value, min, max);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < min || number > max)
+    return invalid("--{}: '{}' is not a whole number from {} to {}", name, text, min, max);
   return number;
 }
 

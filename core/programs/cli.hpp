@@ -76,6 +76,9 @@ std::string version_text(std::string_view program);
 // The value of an option that is no key of the configuration: a whole number, `fallback` if the option was not given.
 Result<uint32_t> number_option(const ParsedOptions& parsed, std::string_view name, uint32_t fallback, uint32_t min, uint32_t max);
 
+// `text`, which option `name` was given, as such a number.
+Result<uint32_t> whole_number(std::string_view text, std::string_view name, uint32_t min, uint32_t max);
+
 // Options that every program with a model has.
 OptionGroup model_options_group();
 OptionGroup backend_options_group();

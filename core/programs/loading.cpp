@@ -35,12 +35,16 @@ Result<std::filesystem::path> find_model(const Config& config) {
 }
 
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed) {
+  return backend_overrides(parsed, parsed.has("threads") ? std::optional(parsed.value("threads")) : std::nullopt);
+}
+
+Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed, const std::optional<std::string>& threads) {
   BackendOverrides overrides;
   for (const std::string& option : parsed.values("backend-option")) MINFER_TRY(add_backend_option(option, overrides));
-  if (const std::string threads = parsed.value("threads"); threads == "auto" || threads == "0" || threads == "-1") {
+  if (threads == "auto" || threads == "0" || threads == "-1") {
     overrides.offered["threads"] = "auto";  // over a number in the configuration
-  } else if (parsed.has("threads")) {
-    MINFER_ASSIGN(const uint32_t number, number_option(parsed, "threads", 0, 1, 1024));
+  } else if (threads) {
+    MINFER_ASSIGN(const uint32_t number, whole_number(*threads, "threads", 1, 1024));
     overrides.offered["threads"] = std::to_string(number);
   }
   if (parsed.has("isa")) overrides.offered["isa"] = parsed.value("isa");

@@ -28,6 +28,8 @@ struct BackendOverrides {
   std::optional<LayerRequest> gpu_layers;
 };
 Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed);
+// The same with these threads, or none said, whatever --threads is.
+Result<BackendOverrides> backend_overrides(const ParsedOptions& parsed, const std::optional<std::string>& threads);
 
 // notice gets lines for people. What takes long shows how far it is, on a terminal and unless quiet.
 Result<Loaded> load_model(const Config& config, const std::filesystem::path& path, const BackendOverrides& overrides, const Print& notice,

@@ -32,15 +32,6 @@ double best_of(int runs, const std::function<void()>& work) {
 
 #if defined(__x86_64__)
 
-double measure_clock_ghz() {
-  constexpr uint64_t kAdditions = 64'000'000;
-  const double seconds = best_of(5, [] {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < kAdditions / 32; ++i) __asm__ volatile(".rept 32\n\tadd $1, %0\n\t.endr" : "+r"(sum));
-  });
-  return static_cast<double>(kAdditions) / seconds * 1e-9;
-}
-
 constexpr uint64_t kRounds = 400'000;
 constexpr int kChains = 4;  // independent, so that latency does not count
 
@@ -94,7 +85,6 @@ void measure_multiplies(MachineCeilings& ceilings) {
 
 #else
 
-double measure_clock_ghz() { return 0; }
 void measure_multiplies(MachineCeilings&) {}
 
 #endif
@@ -154,6 +144,19 @@ double MachineCeilings::macs_per_cycle(unsigned bits) const {
   // Offset weights of `bits` bits are at most 2^(bits - 1) in size, activations 127, and vpmaddubsw adds two products into each lane.
   const unsigned sums = bits >= 8 ? 1 : 32767 / (2 * 127 * (1u << (bits - 1)));
   return sums >= 8 ? macs_per_cycle_8 : sums >= 4 ? macs_per_cycle_4 : macs_per_cycle_1;
+}
+
+double measure_clock_ghz() {
+#if defined(__x86_64__)
+  constexpr uint64_t kAdditions = 16'000'000;
+  const double seconds = best_of(10, [] {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < kAdditions / 32; ++i) __asm__ volatile(".rept 32\n\tadd $1, %0\n\t.endr" : "+r"(sum));
+  });
+  return static_cast<double>(kAdditions) / seconds * 1e-9;
+#else
+  return 0;
+#endif
 }
 
 MachineCeilings measure_ceilings(unsigned threads) {

@@ -24,6 +24,10 @@ struct MachineCeilings {
   double macs_per_cycle(unsigned bits) const;
 };
 
+// GHz of one core by additions that wait for each other, one per cycle; the best of short runs, 50 ms together. 0 where it is not known
+// how to.
+double measure_clock_ghz();
+
 // Takes about two seconds of all threads.
 MachineCeilings measure_ceilings(unsigned threads);
 

@@ -45,6 +45,34 @@ TEST_CASE("minfer-bench: the JSON rows hold every sample with their mean and dev
   }
 }
 
+TEST_CASE("minfer-bench: lists of tokens, depths and threads give a row for each combination, with the threads it ran on") {
+  const MarkovRun markov(MarkovModel::always({{'a', 8}}));
+  const auto result = bench(markov, {"-t", "1,3", "-p", "4,0,2", "-n", "3", "-d", "0,5", "-r", "1", "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json rows = json::parse(result.out);
+  std::vector<std::string> found;
+  for (const json& row : rows) found.push_back(std::to_string(row["threads"].get<int>()) + " " + row["test"].get<std::string>());
+  std::vector<std::string> expected;
+  for (const char* threads : {"1", "3"})
+    for (const char* test : {"pp4", "pp2", "tg3", "pp4 @ d5", "pp2 @ d5", "tg3 @ d5"})
+      expected.push_back(std::string(threads) + " " + test);
+  CHECK(found == expected);
+  CHECK_THAT(result.err, Contains("cpu (1 thread,") && Contains("cpu (3 threads,"));  // as the backend was opened
+  const auto md = bench(markov, {"-t", "auto,2", "-p", "2", "-n", "0", "-r", "1"});
+  CHECK_THAT(md.out, Contains("| cpu | auto | pp2 |") && Contains("| cpu | 2 | pp2 |"));
+}
+
+TEST_CASE("minfer-bench: --clock prints the clock of a core, without a model") {
+  const auto result = run_process({program("minfer-bench"), "--clock"});
+  CHECK(result.exit_code == 0);
+  CHECK(std::regex_match(result.out, std::regex("\\d+\\.\\d{4}\n")));
+#if defined(__x86_64__)
+  CHECK(std::stod(result.out) > 0.2);
+  CHECK(std::stod(result.out) < 20);
+#endif
+}
+
 TEST_CASE("minfer-bench: tables in Markdown and CSV have the documented columns") {
   const MarkovRun markov(MarkovModel::always({{'a', 8}}));
   const auto md = bench(markov, {"-p", "4", "-n", "0", "-r", "1"});
@@ -61,6 +89,12 @@ TEST_CASE("minfer-bench: what cannot be measured is refused") {
   model.context = 64;
   const MarkovRun markov(model);
   CHECK(bench(markov, {"-p", "0", "-n", "0"}).exit_code == 2);
+  CHECK(bench(markov, {"-p", "0,0", "-n", "0"}).exit_code == 2);
+  for (const char* option : {"-p", "-n", "-d", "-t"})
+    for (const char* list : {"2,", ",2", "2;4", "2,x", ""}) {
+      INFO(option << " '" << list << "'");
+      CHECK(bench(markov, {option, list}).exit_code == 2);
+    }
   CHECK(bench(markov, {"-r", "0"}).exit_code == 2);
   CHECK(bench(markov, {"-o", "xml"}).exit_code == 2);
   CHECK(bench(markov, {"word"}).exit_code == 2);
