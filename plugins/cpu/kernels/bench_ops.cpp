@@ -50,45 +50,57 @@ void add_row_kernels(const std::string& isa, const OpKernels& ops, const MatmulK
   });
 }
 
-// One KV head of 64 with its 7 query heads: n_rows rows, the first of which sees `depth` positions before it.
-void attend(benchmark::State& state, const OpKernels& ops, KvFormat format, int32_t n_rows, int32_t depth) {
+// One KV head with its query heads: n_rows rows, the first of which sees `depth` positions before it. `n_layers` regions take turns, so
+// that K and V come from memory where they are larger than the caches together.
+struct AttentionCase {
+  KvFormat format;
+  int32_t n_rows;
+  int32_t depth;
+  int32_t n_heads = 7;
+  int32_t head_dim = 64;
+  int32_t n_layers = 1;
+};
+
+void attend(benchmark::State& state, const OpKernels& ops, const AttentionCase& shape) {
   static const double hz = clock_hz();
-  constexpr int32_t kHeads = 7, kHeadDim = 64;
-  const int32_t n_positions = depth + n_rows, n_blocks = (n_positions + kKvBlock - 1) / kKvBlock;
+  const int32_t n_rows = shape.n_rows, n_heads = shape.n_heads, head_dim = shape.head_dim;
+  const int32_t n_positions = shape.depth + n_rows, n_blocks = (n_positions + kKvBlock - 1) / kKvBlock;
   AttentionArgs args{};
-  args.layout.format = format;
+  args.layout.format = shape.format;
   args.layout.n_kv_heads = 1;
-  args.layout.head_dim = kHeadDim;
-  const size_t region_bytes = static_cast<size_t>(kv_offset(args.layout, n_blocks, 0));
-  std::vector<unsigned char> k(region_bytes), v(region_bytes);
-  const std::vector<float> row = random_floats(kHeadDim);
-  for (int32_t p = 0; p < n_positions; ++p)
+  args.layout.head_dim = head_dim;
+  const auto region_bytes = static_cast<size_t>(kv_offset(args.layout, n_blocks, 0));
+  std::vector<unsigned char> k(region_bytes * static_cast<size_t>(shape.n_layers)), v(k.size());
+  const std::vector<float> row = random_floats(head_dim);
+  for (int32_t p = 0; p < n_blocks * kKvBlock * shape.n_layers; ++p)
     if (kv_store_row(args.layout, k.data(), v.data(), p, row.data(), row.data()) != KvStore::kOk) std::abort();
   std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
   for (int32_t i = 0; i < n_blocks; ++i) blocks[static_cast<size_t>(i)] = i;
   std::vector<AttentionRow> rows;
-  for (int32_t r = 0; r < n_rows; ++r) rows.push_back({blocks.data(), depth + r, 0});
-  const std::vector<float> q = random_floats(static_cast<size_t>(n_rows) * kHeads * kHeadDim);
+  for (int32_t r = 0; r < n_rows; ++r) rows.push_back({blocks.data(), shape.depth + r, 0});
+  const std::vector<float> q = random_floats(static_cast<size_t>(int64_t{n_rows} * n_heads * head_dim));
   std::vector<float> out(q.size());
-  args.n_heads = kHeads;
+  args.n_heads = n_heads;
   args.scale = 0.125f;
-  args.k_region = k.data();
-  args.v_region = v.data();
   args.q = q.data();
   args.out = out.data();
-  args.q_stride = args.out_stride = kHeads * kHeadDim;
+  args.q_stride = args.out_stride = int64_t{n_heads} * head_dim;
   args.rows = rows.data();
-  std::vector<unsigned char> scratch(attention_scratch_bytes(kHeadDim, n_rows, kHeads, n_positions) + 64);
+  std::vector<unsigned char> scratch(attention_scratch_bytes(head_dim, n_rows, n_heads, n_positions) + 64);
   void* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+  size_t layer = 0;
   for (auto _ : state) {
-    ops.attend(args, {0, kHeads, 0, n_rows}, aligned);
+    args.k_region = k.data() + layer * region_bytes;
+    args.v_region = v.data() + layer * region_bytes;
+    layer = (layer + 1) % static_cast<size_t>(shape.n_layers);
+    ops.attend(args, {0, n_heads, 0, n_rows}, aligned);
     benchmark::ClobberMemory();
   }
-  const double seen = n_rows * (depth + (n_rows + 1) / 2.0);
+  const double seen = n_rows * (shape.depth + (n_rows + 1) / 2.0);
   const auto rate = [&](double per_iteration) {
     return benchmark::Counter(static_cast<double>(state.iterations()) * per_iteration, benchmark::Counter::kIsRate);
   };
-  state.counters["FMA/cycle"] = rate(2 * seen * kHeads * kHeadDim / hz);
+  state.counters["FMA/cycle"] = rate(2 * seen * int64_t{n_heads} * head_dim / hz);
   state.counters["GB/s"] = rate(2.0 * n_positions * static_cast<double>(kv_head_row_bytes(args.layout)) * 1e-9);
 }
 
@@ -99,13 +111,24 @@ void add_benchmarks() {
     const OpKernels& ops = op_kernels(isa);
     const std::string name(isa_name(isa));
     add_row_kernels(name, ops, matmul_kernels(isa));
-    for (const auto& [format, format_name] : {std::pair{KvFormat::kF16, "f16"}, std::pair{KvFormat::kQ8_0, "q8_0"}})
-      for (const auto& [n_rows, depth] :
-           {std::pair{1, 128}, std::pair{1, 2048}, std::pair{1, 8192}, std::pair{64, 448}, std::pair{64, 8128}})
-        benchmark::RegisterBenchmark(
-            (name + "/attention_" + format_name + "/rows:" + std::to_string(n_rows) + "/depth:" + std::to_string(depth)).c_str(),
-            [&ops, format = format, n_rows = n_rows, depth = depth](benchmark::State& state) { attend(state, ops, format, n_rows, depth); })
+    for (const auto& [format, format_name] :
+         {std::pair{KvFormat::kF16, "f16"}, std::pair{KvFormat::kF32, "f32"}, std::pair{KvFormat::kQ8_0, "q8_0"}}) {
+      const auto add_attention = [&, format = format, format_name = format_name](AttentionCase shape) {
+        shape.format = format;
+        const std::string where = "rows:" + std::to_string(shape.n_rows) + "/depth:" + std::to_string(shape.depth);
+        const std::string heads = "/heads:" + std::to_string(shape.n_heads) + "x" + std::to_string(shape.head_dim);
+        const std::string layers = shape.n_layers > 1 ? "/layers:" + std::to_string(shape.n_layers) : "";
+        benchmark::RegisterBenchmark((name + "/attention_" + format_name + "/" + where + heads + layers).c_str(),
+                                     [&ops, shape](benchmark::State& state) { attend(state, ops, shape); })
             ->Unit(benchmark::kMicrosecond);
+      };
+      for (const int32_t depth : {0, 16, 64, 512, 2048, 8192}) add_attention({format, 1, depth});
+      for (const auto& [heads, head_dim] : {std::pair{1, 128}, std::pair{2, 128}, std::pair{3, 64}, std::pair{4, 64}, std::pair{5, 128},
+                                            std::pair{6, 128}, std::pair{8, 128}, std::pair{16, 64}})
+        add_attention({format, 1, 2048, heads, head_dim});
+      add_attention({format, 1, 2048, 7, 64, 256});
+      for (const int32_t depth : {448, 8128}) add_attention({format, 64, depth});
+    }
   }
 }
 

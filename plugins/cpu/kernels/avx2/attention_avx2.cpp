@@ -65,6 +65,17 @@ template <bool kFromZero>
 }
 
 struct Ymm {
+  using Vector = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kMostHeads = 4;
+  static constexpr int vectors(int n_heads) noexcept { return n_heads == 1 ? 8 : n_heads <= 3 ? 4 : 2; }
+  static Vector zero() noexcept { return _mm256_setzero_ps(); }
+  static Vector load(const float* p) noexcept { return _mm256_loadu_ps(p); }
+  static void store(float* p, Vector v) noexcept { _mm256_storeu_ps(p, v); }
+  static Vector load_f16(const unsigned char* p) noexcept { return load_f16x8(p); }
+  static Vector all(const float* p) noexcept { return _mm256_broadcast_ss(p); }
+  static Vector fma(Vector a, Vector b, Vector c) noexcept { return _mm256_fmadd_ps(a, b, c); }
+
   template <bool kFromZero>
   static void fma_panels(int n_rows, const TileArgs& t, int64_t n_panels) noexcept {
     avx2::fma_panels<kFromZero>(n_rows, t, n_panels);

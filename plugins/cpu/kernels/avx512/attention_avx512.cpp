@@ -44,6 +44,19 @@ inline void fma_rows(const TileArgs& t, int64_t n_panels) noexcept {
 }
 
 struct Zmm {
+  using Vector = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kMostHeads = 8;
+  static constexpr int vectors(int n_heads) noexcept { return n_heads <= 4 ? 4 : 2; }
+  static Vector zero() noexcept { return _mm512_setzero_ps(); }
+  static Vector load(const float* p) noexcept { return _mm512_loadu_ps(p); }
+  static void store(float* p, Vector v) noexcept { _mm512_storeu_ps(p, v); }
+  static Vector load_f16(const unsigned char* p) noexcept {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Vector all(const float* p) noexcept { return _mm512_set1_ps(*p); }
+  static Vector fma(Vector a, Vector b, Vector c) noexcept { return _mm512_fmadd_ps(a, b, c); }
+
   template <bool kFromZero>
   static void fma_panels(int n_rows, const TileArgs& t, int64_t n_panels) noexcept {
     switch (n_rows) {

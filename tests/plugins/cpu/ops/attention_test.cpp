@@ -294,6 +294,36 @@ TEST_CASE("cpu/attention: emulated avx512 gives the bits of baseline whatever th
   equals_baseline(named(emulated_avx512_or_skip(), "avx512"));
 }
 
+// One row at a time, as a decode step asks: every size of group at every kind of depth and window. A sequence for each row, so that all
+// it does not see is NaN.
+static void decodes(const OpKernels& wide) {
+  std::vector<RowSpec> rows;
+  for (const int32_t position : {0, 7, 15, 16, 63, 64, 65, 254, 255, 256, 257, 511, 2048})
+    rows.push_back({static_cast<int32_t>(rows.size()), position, 0});
+  for (const auto& [position, first] : {std::pair{70, 5}, std::pair{100, 100}, std::pair{300, 250}, std::pair{530, 241}})
+    rows.push_back({static_cast<int32_t>(rows.size()), position, first});
+  const Shape shapes[] = {{KvFormat::kF16, 1, 1, 128}, {KvFormat::kF16, 4, 2, 80},  {KvFormat::kF16, 3, 1, 48},
+                          {KvFormat::kF16, 4, 1, 64},  {KvFormat::kF16, 5, 1, 16},  {KvFormat::kF16, 6, 1, 96},
+                          {KvFormat::kF16, 14, 2, 64}, {KvFormat::kF16, 8, 1, 112}, {KvFormat::kF16, 9, 1, 32},
+                          {KvFormat::kF16, 16, 1, 16}, {KvFormat::kF16, 48, 1, 16}, {KvFormat::kF16, 49, 1, 16},
+                          {KvFormat::kF32, 7, 1, 48},  {KvFormat::kF32, 2, 1, 64},  {KvFormat::kQ8_0, 7, 1, 32}};
+  for (const Shape& shape : shapes) {
+    const Problem problem(shape, rows);
+    const auto expected = problem.attend(op_kernels(Isa::kBaseline), 1, problem.group());
+    CAPTURE(shape.n_heads, shape.head_dim, static_cast<int>(shape.format));
+    CHECK(first_difference(problem.attend(wide, 1, problem.group()), expected) == -1);
+  }
+}
+TEST_CASE("cpu/attention: AVX2 decodes with the bits of baseline for every size of group", "[cpu]") {
+  decodes(named(avx2_or_skip(), "avx2"));
+}
+TEST_CASE("cpu/attention: avx512 decodes with the bits of baseline for every size of group", "[cpu]") {
+  decodes(named(avx512_or_skip(), "avx512"));
+}
+TEST_CASE("cpu/attention: emulated avx512 decodes with the bits of baseline for every size of group", "[cpu]") {
+  decodes(named(emulated_avx512_or_skip(), "avx512"));
+}
+
 static void agrees_for_rows(const OpKernels& wide) {
   for (int32_t n = 1; n <= 17; ++n) {
     const Problem problem({KvFormat::kF16, 7, 1, 32}, consecutive(0, 250, n, 100000), static_cast<uint32_t>(n));
@@ -326,20 +356,22 @@ TEST_CASE("cpu/attention: a NaN outside a row's window does not reach it", "[cpu
   for (const OpKernels* kernels : all_tables()) {
     for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kQ8_0}) {
       for (const size_t window : {5, 9}) {  // with 5 no position is seen by all rows of a tile, with 9 some are
-        Problem problem({format, 2, 2, 32}, consecutive(0, 60, 18, static_cast<int32_t>(window)));
-        const auto clean = problem.attend(*kernels, 18, 1);
-        problem.poison_v(0, 65);  // the newest position of row 5
-        const auto poisoned = problem.attend(*kernels, 18, 1);
-        for (size_t r = 0; r < 18; ++r) {
-          const bool sees = r >= 5 && r < 5 + window;
-          for (size_t i = 0; i < problem.width(); ++i) {
-            const float x = poisoned[r * problem.width() + i];
-            if (sees ? !std::isnan(x) : bits_of(x) != bits_of(clean[r * problem.width() + i])) {
-              FAIL("row " << r << " element " << i << " is " << x);
+        for (const int32_t tile_rows : {18, 1}) {
+          Problem problem({format, 2, 2, 32}, consecutive(0, 60, 18, static_cast<int32_t>(window)));
+          const auto clean = problem.attend(*kernels, tile_rows, 1);
+          problem.poison_v(0, 65);  // the newest position of row 5
+          const auto poisoned = problem.attend(*kernels, tile_rows, 1);
+          for (size_t r = 0; r < 18; ++r) {
+            const bool sees = r >= 5 && r < 5 + window;
+            for (size_t i = 0; i < problem.width(); ++i) {
+              const float x = poisoned[r * problem.width() + i];
+              if (sees ? !std::isnan(x) : bits_of(x) != bits_of(clean[r * problem.width() + i])) {
+                FAIL("row " << r << " element " << i << " is " << x);
+              }
             }
           }
+          CHECK(std::isfinite(clean[0]));
         }
-        CHECK(std::isfinite(clean[0]));
       }
     }
   }

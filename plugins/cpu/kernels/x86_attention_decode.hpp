@@ -1,0 +1,188 @@
+// Attention of one row over f32 or f16: the order of work of a decode step. K and V are converted in registers on their way into the
+// products, since each value is used by the query heads of one group only; x86_attention.hpp, for many rows, converts them once in memory.
+// The bits are those of kernels/baseline/attention_baseline.cpp. Anonymous namespace: each file keeps its own copy.
+//
+// Simd, beside what x86_attention.hpp asks:
+//   Vector, kLanes                      a register of floats
+//   zero(), load(p), store(p, v)        of floats
+//   load_f16(p), all(p)                 kLanes halves; *p in every lane
+//   fma(a, b, c)                        a * b + c, rounded once
+//   kMostHeads, vectors(n_heads)        the tiles of accumulators that fit the registers
+#pragma once
+
+#include "kernels/x86_attention_panels.hpp"
+#include "kernels/x86_attention_run.hpp"
+
+namespace minfer::cpu {
+namespace {
+
+// K or V as stored: a matrix [k][lane] in panels of 16 lanes, read a vector at a time. With each 16 lanes come those at the same place of
+// the block that is read next, `ahead` bytes away, into the cache: blocks lie anywhere, and the hardware does not foresee them.
+template <class Simd, KvFormat kFormat>
+struct StoredFloats {
+  static constexpr int64_t kBytes = kFormat == KvFormat::kF32 ? 4 : 2;
+  const unsigned char* first;
+  int64_t row_stride;
+  int64_t panel_stride;
+  uintptr_t ahead;  // modulo 2^64
+
+  StoredFloats at(int64_t vector) const noexcept {
+    const int64_t lane = vector * Simd::kLanes;
+    return {first + lane / kPanelFloats * panel_stride + lane % kPanelFloats * kBytes, row_stride, panel_stride, ahead};
+  }
+  typename Simd::Vector load(int64_t k, int v) const noexcept {
+    const int lane = v * Simd::kLanes;
+    const unsigned char* p = first + k * row_stride + lane / kPanelFloats * panel_stride + lane % kPanelFloats * kBytes;
+    if (lane % kPanelFloats == 0) __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + ahead));
+    if constexpr (kFormat == KvFormat::kF32) return Simd::load(reinterpret_cast<const float*>(p));
+    return Simd::load_f16(p);
+  }
+};
+
+// c[r][lane] = fma over k ascending of a[r][k] * source[k][lane], from 0 or from c.
+struct DecodeTile {
+  const float* a;
+  int64_t a_stride;
+  int64_t n;
+  float* c;
+  int64_t c_stride;
+};
+
+template <class Simd, int kRows, int kVectors, bool kFromZero, class Source>
+inline void decode_tile(const DecodeTile& t, const Source& source) noexcept {
+  typename Simd::Vector acc[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = kFromZero ? Simd::zero() : Simd::load(t.c + r * t.c_stride + v * Simd::kLanes);
+  for (int64_t k = 0; k < t.n; ++k) {
+    if constexpr (kRows > kVectors) {  // the fewer of the two wait in registers
+      typename Simd::Vector lanes[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) lanes[v] = source.load(k, v);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const auto x = Simd::all(t.a + r * t.a_stride + k);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = Simd::fma(x, lanes[v], acc[r][v]);
+      }
+    } else {
+      typename Simd::Vector x[kRows];
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) x[r] = Simd::all(t.a + r * t.a_stride + k);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const auto lanes = source.load(k, v);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) acc[r][v] = Simd::fma(x[r], lanes, acc[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) Simd::store(t.c + r * t.c_stride + v * Simd::kLanes, acc[r][v]);
+}
+
+// n_rows rows (kRows <= n_rows <= kMostHeads) by n_vectors vectors, a whole number of panels.
+template <class Simd, int kRows, bool kFromZero, class Source>
+inline void decode_rows(int64_t n_rows, const DecodeTile& t, const Source& source, int64_t n_vectors) noexcept {
+  if constexpr (kRows < Simd::kMostHeads) {
+    if (n_rows > kRows) return decode_rows<Simd, kRows + 1, kFromZero>(n_rows, t, source, n_vectors);
+  }
+  constexpr int kMost = Simd::vectors(kRows), kPanel = kPanelFloats / Simd::kLanes;
+  const auto from = [&](int64_t vector) noexcept { return DecodeTile{t.a, t.a_stride, t.n, t.c + vector * Simd::kLanes, t.c_stride}; };
+  int64_t v = 0;
+  for (; v + kMost <= n_vectors; v += kMost) decode_tile<Simd, kRows, kMost, kFromZero>(from(v), source.at(v));
+  if constexpr (kMost > kPanel) {
+    for (; v < n_vectors; v += kPanel) decode_tile<Simd, kRows, kPanel, kFromZero>(from(v), source.at(v));
+  }
+}
+
+// Any number of rows, in tiles of nearly equal height.
+template <class Simd, bool kFromZero, class Source>
+void decode_multiply(int64_t n_rows, DecodeTile t, const Source& source, int64_t n_vectors) noexcept {
+  for (int64_t n_tiles = (n_rows + Simd::kMostHeads - 1) / Simd::kMostHeads; n_tiles > 0; --n_tiles) {
+    const int64_t n = (n_rows + n_tiles - 1) / n_tiles;
+    decode_rows<Simd, 1, kFromZero>(n, t, source, n_vectors);
+    t.a += n * t.a_stride;
+    t.c += n * t.c_stride;
+    n_rows -= n;
+  }
+}
+
+// Scores of positions first_panel * 16 .. end_panel * 16 - 1 of a block, without the scale.
+template <class Simd, KvFormat kFormat>
+void decode_keys(const Run& run, const float* q, const unsigned char* block, int64_t first_panel, int64_t end_panel, uintptr_t ahead,
+                 float* scores) noexcept {
+  using Source = StoredFloats<Simd, kFormat>;
+  const int64_t head_dim = run.args->layout.head_dim, panel_bytes = kKvPanel * kv_head_row_bytes(run.args->layout);
+  decode_multiply<Simd, true>(run.n_heads, {q, head_dim, head_dim, scores, kAttentionChunk},
+                              Source{block + first_panel * panel_bytes, kKvPanel * Source::kBytes, panel_bytes, ahead},
+                              (end_panel - first_panel) * (kPanelFloats / Simd::kLanes));
+}
+
+// o of a chunk, from 0 or going on, over the positions `rows` of a block.
+template <class Simd, KvFormat kFormat, bool kFromZero>
+void decode_values(const Run& run, const float* weights, const unsigned char* block, Range rows, uintptr_t ahead, float* o) noexcept {
+  using Source = StoredFloats<Simd, kFormat>;
+  const int64_t head_dim = run.args->layout.head_dim, row_bytes = kv_head_row_bytes(run.args->layout);
+  decode_multiply<Simd, kFromZero>(run.n_heads, {weights, kAttentionChunk, rows.end - rows.begin, o, run.n_chunks * head_dim},
+                                   Source{block + rows.begin * row_bytes, row_bytes, kPanelFloats * Source::kBytes, ahead},
+                                   head_dim / Simd::kLanes);
+}
+
+inline uintptr_t distance(const unsigned char* from, const unsigned char* to) noexcept {
+  return reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from);
+}
+
+// A run of one row and at most kAttentionSlab heads.
+template <class Simd, KvFormat kFormat>
+void decode_row(const Run& run) noexcept {
+  const AttentionArgs& args = *run.args;
+  const AttentionRow& row = args.rows[run.row_begin];
+  const int64_t head_dim = args.layout.head_dim;
+  const float* q = args.q + run.row_begin * args.q_stride + run.unit->head_begin * head_dim;
+  const auto stored = [&](const void* region, int64_t block) noexcept {
+    return static_cast<const unsigned char*>(region) + kv_offset(args.layout, row.blocks[block], run.kv_head);
+  };
+  for (int64_t c = 0; c < run.n_chunks; ++c) {
+    const int64_t start = (run.first_chunk + c) * kAttentionChunk;
+    const Range range = visible(run, 0, start);
+    const Range blocks{(start + range.begin) / kKvBlock, (start + range.end - 1) / kKvBlock + 1};
+    const auto rows_of = [&](int64_t block) noexcept {
+      return both({start + range.begin - block * kKvBlock, start + range.end - block * kKvBlock}, {0, kKvBlock});
+    };
+    for (int64_t b = blocks.begin; b < blocks.end; ++b) {
+      const Range rows = rows_of(b);
+      const unsigned char* k = stored(args.k_region, b);
+      const unsigned char* next = b + 1 < blocks.end ? stored(args.k_region, b + 1) : stored(args.v_region, blocks.begin);
+      const int64_t first_panel = rows.begin / kKvPanel, end_panel = (rows.end + kKvPanel - 1) / kKvPanel;
+      decode_keys<Simd, kFormat>(run, q, k, first_panel, end_panel, distance(k, next),
+                                 run.scores + b * kKvBlock - start + first_panel * kKvPanel);
+    }
+    for (int64_t h = 0; h < run.n_heads; ++h) {
+      const int64_t part = h * run.n_chunks + c;
+      Simd::softmax(run.scores + h * kAttentionChunk, range, args.scale, run.m + part, run.l + part);
+    }
+    for (int64_t b = blocks.begin; b < blocks.end; ++b) {
+      const Range rows = rows_of(b);
+      const unsigned char* v = stored(args.v_region, b);
+      const unsigned char* next = v;
+      if (b + 1 < blocks.end)
+        next = stored(args.v_region, b + 1);
+      else if (c + 1 < run.n_chunks)
+        next = stored(args.k_region, b + 1);
+      const float* weights = run.scores + b * kKvBlock - start + rows.begin;
+      float* o = run.o + c * head_dim;
+      if (b == blocks.begin)
+        decode_values<Simd, kFormat, true>(run, weights, v, rows, distance(v, next), o);
+      else
+        decode_values<Simd, kFormat, false>(run, weights, v, rows, distance(v, next), o);
+    }
+  }
+  for (int64_t h = 0; h < run.n_heads; ++h) merge_chunks<Simd>(run, h);
+}
+
+}  // namespace
+}  // namespace minfer::cpu
