@@ -67,7 +67,7 @@ Result<Loaded> load_model(const Config& config, const std::filesystem::path& pat
   options.on_import = [&progress](uint64_t done, uint64_t total) { progress.update(done, total); };
 
   Loaded loaded;
-  loaded.registry = find_plugins(config.plugins, default_search(), notice);
+  loaded.registry = find_plugins(config.plugins, default_search(), notice, env("MINFER_REBUILD_TRACE") ? Print(print_notice) : Print());
   MINFER_ASSIGN(loaded.model, Model::load(options, *loaded.registry, notice));
   return loaded;
 }

@@ -18,7 +18,8 @@ constexpr std::string_view kEnvironment =
     "  MINFER_MODEL_DIR       models given by name (default ~/.cache/minfer/models)\n"
     "  MINFER_PLUGIN_PATH     folders with plugins, separated by ':'\n"
     "  MINFER_TIMING=1        sampling and forward time per token, graph builds, reuses and re-maps\n"
-    "  MINFER_REBUILD_TRACE=1 a line for every graph that is built\n"
+    "  MINFER_REBUILD_TRACE=1 a line for every graph that is built, and what backends tell about their plans for it: the cpu backend\n"
+    "                         how often its threads wait for each other\n"
     "  MINFER_GRAPH_TRACE=1   splits and operations of every step\n"
     "  MINFER_TOKEN_TRACE=F   writes \"position TAB id\" for every token to the file F\n"
     "  MINFER_NO_FUSE_QKV=1, MINFER_NO_FUSE_FFN=1   switch a fusion off\n";

@@ -43,14 +43,16 @@ Result<ModelOptions> model_options(const Config& config) {
   return options;
 }
 
-std::unique_ptr<plugin::Registry> find_plugins(const PluginConfig& config, plugin::SearchPaths search, const Notice& notice) {
+std::unique_ptr<plugin::Registry> find_plugins(const PluginConfig& config, plugin::SearchPaths search, const Notice& notice,
+                                               const Notice& trace) {
   search.dirs = config.dirs;
   search.files = config.files;
   search.allow_unsafe_paths = config.allow_unsafe_paths;
   plugin::Discovery found = plugin::discover(search);
   for (const std::string& line : found.notices) notice(line);
-  const auto log = [notice](plugin::LogLevel level, std::string_view line) {
-    if (level != plugin::LogLevel::kDebug) notice(line);
+  const auto log = [notice, trace](plugin::LogLevel level, std::string_view line) {
+    const Notice& sink = level == plugin::LogLevel::kDebug ? trace : notice;
+    if (sink) sink(line);
   };
   return std::make_unique<plugin::Registry>(std::move(found), log);
 }

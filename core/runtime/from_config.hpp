@@ -15,8 +15,9 @@ LayerRequest layer_request(const GpuLayers& layers);
 Result<ModelOptions> model_options(const Config& config);
 
 // The plugins found in `search`, with the folders and files of the configuration in front. notice gets lines for people, later those of
-// plugins too.
-std::unique_ptr<plugin::Registry> find_plugins(const PluginConfig& config, plugin::SearchPaths search, const Notice& notice);
+// plugins too; trace, unless empty, what plugins tell about their inner work.
+std::unique_ptr<plugin::Registry> find_plugins(const PluginConfig& config, plugin::SearchPaths search, const Notice& notice,
+                                               const Notice& trace = {});
 
 GenerateOptions generate_options(const Config& config);
 

@@ -33,12 +33,15 @@ unsigned read_threads(const sdk::Host& host) {
 
 class CpuBackend final : public sdk::Backend {
  public:
-  explicit CpuBackend(const sdk::Host& host) : n_threads_(read_threads(host)), isa_(read_isa(host)) {}
+  explicit CpuBackend(const sdk::Host& host) : host_(host), n_threads_(read_threads(host)), isa_(read_isa(host)) {}
 
   uint32_t device_count() override { return 1; }
-  std::unique_ptr<sdk::Device> open_device(uint32_t) override { return std::make_unique<CpuDevice>(n_threads_, isa_); }
+  std::unique_ptr<sdk::Device> open_device(uint32_t) override {
+    return std::make_unique<CpuDevice>(n_threads_, isa_, [host = host_](const std::string& line) { host.log(MI_LOG_DEBUG, line); });
+  }
 
  private:
+  sdk::Host host_;
   unsigned n_threads_;
   Isa isa_;
 };

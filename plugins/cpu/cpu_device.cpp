@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -41,7 +42,8 @@ void CpuBuffer::read(uint64_t offset, void* dst, uint64_t size_bytes) {
   std::memcpy(dst, memory_.data() + offset, size_bytes);
 }
 
-CpuDevice::CpuDevice(unsigned n_threads, Isa isa) : isa_(isa), kernels_{op_kernels(isa), matmul_kernels(isa)}, team_(n_threads) {}
+CpuDevice::CpuDevice(unsigned n_threads, Isa isa, std::function<void(const std::string& line)> trace)
+    : isa_(isa), trace_(std::move(trace)), kernels_{op_kernels(isa), matmul_kernels(isa)}, team_(n_threads) {}
 
 sdk::DeviceInfo CpuDevice::info() {
   sdk::DeviceInfo info;
@@ -141,8 +143,15 @@ void CpuDevice::kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffe
 }
 
 std::unique_ptr<sdk::Plan> CpuDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {
-  return std::make_unique<CpuPlan>(make_phases(graph, static_cast<const CpuWeights*>(weights), team_.size(), rope_tables_), kernels_, team_,
-                                   workspace_);
+  PhasePlan phases = make_phases(graph, static_cast<const CpuWeights*>(weights), team_.size(), rope_tables_);
+  if (trace_) {
+    char per_layer[32] = "";
+    if (phases.n_layers > 0)
+      std::snprintf(per_layer, sizeof per_layer, ", %.1f per layer", static_cast<double>(phases.n_layer_barriers) / phases.n_layers);
+    trace_(
+        sdk::join("[plan] cpu: graph ", graph.uid(), ": ", phases.phases.size(), " phases, ", phases.n_barriers, " barriers", per_layer));
+  }
+  return std::make_unique<CpuPlan>(std::move(phases), kernels_, team_, workspace_);
 }
 
 }  // namespace minfer::cpu

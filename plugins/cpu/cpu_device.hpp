@@ -1,6 +1,9 @@
 // The processor as one device: its threads, kernels and memory.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "cpu_features.hpp"
 #include "cpu_plan.hpp"
 
@@ -20,7 +23,8 @@ class CpuBuffer final : public sdk::Buffer {
 
 class CpuDevice final : public sdk::Device {
  public:
-  CpuDevice(unsigned n_threads, Isa isa);
+  // trace: gets a line about each plan that is made; may be empty.
+  CpuDevice(unsigned n_threads, Isa isa, std::function<void(const std::string& line)> trace = {});
 
   sdk::DeviceInfo info() override;
   void supports(const sdk::GraphView& graph, uint8_t* mask) override;
@@ -38,6 +42,7 @@ class CpuDevice final : public sdk::Device {
 
  private:
   Isa isa_;
+  std::function<void(const std::string& line)> trace_;
   Kernels kernels_;
   ThreadTeam team_;
   Workspace workspace_;

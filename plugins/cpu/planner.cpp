@@ -1,6 +1,7 @@
 #include "planner.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/rope_table.hpp"
 
@@ -33,6 +34,7 @@ class Planner {
   PhasePlan make() {
     plan_.n_ctx = graph_.n_ctx();
     std::vector<bool> done(graph_.n_nodes(), false);
+    std::vector<uint32_t> layers;  // by phase
     for (uint32_t n = 0; n < graph_.n_nodes(); ++n) {
       if (done[n]) continue;
       const mi_node& node = graph_.node(n);
@@ -58,13 +60,26 @@ class Planner {
         case MI_OP_SILU_MUL: element(node); break;
         default: sdk::fail(MI_UNSUPPORTED, "operation ", node.op);
       }
+      layers.resize(plan_.phases.size(), node.layer);
     }
     plan_.own_scratch_bytes = own_end_;
-    for (size_t i = 0; i + 1 < plan_.phases.size(); ++i) plan_.n_barriers += plan_.phases[i]->barrier_after;
+    count_barriers(layers);
     return std::move(plan_);
   }
 
  private:
+  void count_barriers(const std::vector<uint32_t>& layers) {
+    std::set<uint32_t> in_layers;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const bool in_layer = layers[i] != MI_LAYER_EMBEDDING && layers[i] != MI_LAYER_OUTPUT;
+      const bool barrier = plan_.phases[i]->barrier_after && i + 1 < layers.size();
+      if (in_layer) in_layers.insert(layers[i]);
+      plan_.n_barriers += barrier;
+      plan_.n_layer_barriers += barrier && in_layer;
+    }
+    plan_.n_layers = static_cast<uint32_t>(in_layers.size());
+  }
+
   // ---- values ----
   const mi_value& value(uint32_t id) const { return graph_.value(id); }
 

@@ -36,7 +36,9 @@ struct PhasePlan {
   std::vector<std::unique_ptr<Phase>> phases;
   size_t own_scratch_bytes = 0;  // per thread, behind kMatmulScratchBytes
   size_t shared_bytes[2] = {0, 0};
-  uint32_t n_barriers = 0;  // inside a run; its end not counted
+  uint32_t n_barriers = 0;        // inside a run; its end not counted
+  uint32_t n_layer_barriers = 0;  // of these the ones behind nodes of a layer
+  uint32_t n_layers = 0;
   // The batch rows that phases read, resolved before each run to RunState::rows.
   struct RowList {
     uint32_t positions_input;  // MI_INPUT_POSITIONS or MI_INPUT_OUT_POSITIONS

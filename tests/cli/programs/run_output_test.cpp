@@ -255,7 +255,9 @@ TEST_CASE("minfer-run: traces are written when the environment asks") {
   const auto timing = markov.run({"-q", "--greedy", "ABC"}, {}, {"MINFER_TIMING=1"});
   CHECK_THAT(timing.err, Contains("[MINFER_TIMING] over 5 tokens: sample ") && Contains("2 builds, 4 reuses"));
   const auto rebuild = markov.run({"-q", "--greedy", "ABC"}, {}, {"MINFER_REBUILD_TRACE=1"});
-  CHECK_THAT(rebuild.err, Contains("3 tokens, 1 rows of logits") && Contains("1 tokens, 1 rows of logits"));
+  CHECK_THAT(rebuild.err, Contains("3 tokens, 1 rows of logits") && Contains("1 tokens, 1 rows of logits") &&
+                              Contains(" barriers, 4.0 per layer"));  // of the decode graph: one KV head and one thread
+  CHECK_THAT(timing.err, !Contains("barriers"));
   const auto graph = markov.run({"-q", "-n", "2", "--greedy", "ABC"}, {}, {"MINFER_GRAPH_TRACE=1"});
   CHECK_THAT(graph.err, Contains("[graph] split 0: cpu nodes ") && Contains("[graph] op fused_ffn backend cpu x1"));
   const auto unfused =

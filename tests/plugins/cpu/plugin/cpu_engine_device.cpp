@@ -152,6 +152,7 @@ Result<std::unique_ptr<Plan>> CpuEngineDevice::create_plan(const SplitView& view
     const cpu::PhasePlan phases =
         cpu::make_phases(sdk::GraphView(graph.get()), static_cast<const cpu::CpuWeights*>(imported), threads_, tables_);
     barriers.push_back(phases.n_barriers);
+    layer_barriers.emplace_back(phases.n_layer_barriers, phases.n_layers);
     phase_counts.push_back(phases.phases.size());
     plan->inner = cpu_.create_plan(sdk::GraphView(graph.get()), imported);
   }));

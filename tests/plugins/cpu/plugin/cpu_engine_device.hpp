@@ -18,8 +18,9 @@ class CpuEngineDevice final : public Device {
     info_.host = true;
   }
 
-  std::vector<uint32_t> barriers;    // inside a run, of each plan made so far
-  std::vector<size_t> phase_counts;  // likewise
+  std::vector<uint32_t> barriers;                             // inside a run, of each plan made so far
+  std::vector<std::pair<uint32_t, uint32_t>> layer_barriers;  // of these those in layers, and layers
+  std::vector<size_t> phase_counts;                           // likewise
 
   const DeviceInfo& info() const override { return info_; }
   Result<std::vector<bool>> supports(const SplitView& view) override;

@@ -118,6 +118,22 @@ TEST_CASE("cpu/planner: a decode layer has four barriers where the KV heads divi
     }
 }
 
+TEST_CASE("cpu/planner: barriers per layer are counted, four for the heads of the default model on two threads") {
+  // 14 heads of 64 over 2 KV heads, as Qwen2.5-0.5B; fewer layers and a narrower feed-forward, which have no part in it.
+  ToyOptions options = toy(2);
+  options.n_embd = 896;
+  options.n_head = 14;
+  options.head_dim = 64;
+  CpuToy model(2, options, true);
+  const auto session = model.session();
+  forward(*session, toy_tokens(8), 1);
+  forward(*session, toy_tokens(1), 1);
+  REQUIRE(model.device.layer_barriers.size() == 2);
+  CHECK(model.device.layer_barriers[0].first > 2 * 4);
+  CHECK(model.device.layer_barriers[0].second == 2);
+  CHECK(model.device.layer_barriers[1] == std::pair(2u * 4u, 2u));
+}
+
 TEST_CASE("cpu/planner: many rows and graphs that are not fused have more barriers") {
   const uint32_t decode = barriers(2, toy(), 1);
   // From five rows on, the left side of products is prepared once for all threads: the norms before QKV and feed-forward; and K and V
