@@ -87,6 +87,7 @@ struct Ymm {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const int64_t begin = range.begin / 16 * 16;
     __m256 largest = minus_infinity;
+    __m256 least = _mm256_set1_ps(__builtin_inff());  // of the vectors that are seen whole
     for (int64_t i = begin; i < range.end; i += 8) {
       __m256 s = _mm256_mul_ps(_mm256_loadu_ps(scores + i), scales);
       if (i < range.begin || i + 8 > range.end) {
@@ -94,6 +95,8 @@ struct Ymm {
         const __m256i outside = _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(range.begin)), position),
                                                 _mm256_cmpgt_epi32(position, _mm256_set1_epi32(static_cast<int>(range.end - 1))));
         s = _mm256_blendv_ps(s, minus_infinity, _mm256_castsi256_ps(outside));
+      } else {
+        least = _mm256_min_ps(s, least);
       }
       _mm256_storeu_ps(scores + i, s);
       largest = _mm256_max_ps(s, largest);
@@ -105,7 +108,18 @@ struct Ymm {
     const __m256 all_m = _mm256_set1_ps(*m);
     __m256 low = _mm256_setzero_ps();
     __m256 high = _mm256_setzero_ps();
+    // True only where every s - m > -86 (s > the rounded m - 86 means s > m - 86); an infinite score makes it false.
+    const bool near = _mm256_movemask_ps(_mm256_cmp_ps(least, _mm256_set1_ps(*m - 86.0f), _CMP_GT_OQ)) == 0xFF;
     for (int64_t i = begin; i < range.end; i += 16) {
+      if (near && i >= range.begin && i + 16 <= range.end) {
+        const __m256 e0 = exp8_near_zero(_mm256_sub_ps(_mm256_loadu_ps(scores + i), all_m));
+        const __m256 e1 = exp8_near_zero(_mm256_sub_ps(_mm256_loadu_ps(scores + i + 8), all_m));
+        _mm256_storeu_ps(scores + i, e0);
+        _mm256_storeu_ps(scores + i + 8, e1);
+        low = _mm256_add_ps(low, e0);
+        high = _mm256_add_ps(high, e1);
+        continue;
+      }
       const __m256 e0 = exp8(_mm256_sub_ps(_mm256_loadu_ps(scores + i), all_m));
       _mm256_storeu_ps(scores + i, e0);
       low = _mm256_add_ps(low, e0);

@@ -31,7 +31,7 @@ struct Shape {
 // A batch with everything it reads. Cells that no row sees hold 0xFF bytes, which are NaN in every format.
 class Problem {
  public:
-  Problem(const Shape& shape, const std::vector<RowSpec>& specs, uint32_t seed = 1)
+  Problem(const Shape& shape, const std::vector<RowSpec>& specs, uint32_t seed = 1, float q_size = 0.7f)
       : shape_(shape), specs_(specs), layout_{shape.format, shape.n_kv_heads, shape.head_dim} {
     int32_t n_sequences = 0, last = 0;
     for (const RowSpec& spec : specs) {
@@ -61,7 +61,7 @@ class Problem {
         REQUIRE(kv_store_row(layout_, k_region_.data(), v_region_.data(), cell(s, p), k, v) == KvStore::kOk);
       }
     }
-    q_ = normal_values(specs.size() * width(), seed + 2, 0.7f);
+    q_ = normal_values(specs.size() * width(), seed + 2, q_size);
     for (const RowSpec& spec : specs) {
       const int32_t* blocks = spec.sequence < 0 ? nullptr : table_.data() + spec.sequence * blocks_per_sequence_;
       rows_.push_back({blocks, spec.position, spec.first});
@@ -313,6 +313,17 @@ static void decodes(const OpKernels& wide) {
     CAPTURE(shape.n_heads, shape.head_dim, static_cast<int>(shape.format));
     CHECK(first_difference(problem.attend(wide, 1, problem.group()), expected) == -1);
   }
+  // Scores so far apart that some weights are subnormal or 0; and some that overflow, whose rows are NaN.
+  const Shape shape{KvFormat::kF16, 7, 1, 64};
+  const Problem far(shape, rows, 1, 12.0f), beyond(shape, rows, 1, 1e38f);
+  const auto expected = far.attend(op_kernels(Isa::kBaseline), 1, 7);
+  CHECK(first_difference(far.attend(wide, 1, 7), expected) == -1);
+  CHECK(std::isfinite(expected[0]));
+  const auto is_nan = [](float x) { return std::isnan(x); };
+  auto baseline = beyond.attend(op_kernels(Isa::kBaseline), 1, 7), out = beyond.attend(wide, 1, 7);
+  CHECK(std::count_if(baseline.begin(), baseline.end(), is_nan) > 1000);
+  for (std::vector<float>* values : {&baseline, &out}) std::replace_if(values->begin(), values->end(), is_nan, 0.0f);
+  CHECK(first_difference(out, baseline) == -1);
 }
 TEST_CASE("cpu/attention: AVX2 decodes with the bits of baseline for every size of group", "[cpu]") {
   decodes(named(avx2_or_skip(), "avx2"));
