@@ -1,7 +1,7 @@
 // The threads of one opened device: the caller and n - 1 helpers that run one function together, with barriers inside.
 //
-// Waiting spins for a while and then sleeps, so steps that follow each other closely cost no system call and an idle team
-// costs no CPU. Where there are more threads than CPUs it sleeps at once.
+// Waiting spins, then yields, then sleeps, so steps that follow each other closely cost no system call, other programs are not kept from
+// the CPU for long, and an idle team costs nothing. Where there are more threads than CPUs it sleeps at once.
 #pragma once
 
 #include <atomic>
