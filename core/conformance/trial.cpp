@@ -83,22 +83,16 @@ Status Trial::prepare() {
     weight_infos_.push_back({text("weight.{}", weight_infos_.size()), static_cast<DType>(tensor.dtype), tensor.shape, tensor.roles, 0});
   }
   for (uint32_t id = 0; id < weight_infos_.size(); ++id) sources.push_back({id, &weight_infos_[id], weight_bytes_[id]});
-  std::vector<int> times_done(sources.size(), 0);
-  bool unknown_id = false;
+  times_done_.assign(sources.size() + 1, 0);
   if (!sources.empty()) {
-    auto weights = device_.import_weights(sources, [&](uint32_t id) {
-      if (id >= times_done.size()) {
-        unknown_id = true;
-        return;
-      }
-      ++times_done[id];
-      std::fill(weight_bytes_[id].begin(), weight_bytes_[id].end(), kSpoilt);
+    auto weights = device_.import_weights(sources, [this](uint32_t id) {
+      ++times_done_[std::min<size_t>(id, weight_bytes_.size())];
+      if (id < weight_bytes_.size()) std::fill(weight_bytes_[id].begin(), weight_bytes_[id].end(), kSpoilt);
     });
     MINFER_TRY(backend_fails("weights_import", weights.status()));
     weights_ = std::move(*weights);
   }
-  if (unknown_id || std::any_of(times_done.begin(), times_done.end(), [](int times) { return times > 1; }))
-    return internal_error("weights_import: source_done was called twice or for an unknown weight");
+  MINFER_TRY(check_sources_done());
 
   uid_ = next_uid();
   for (KvLayer& layer : kv_layers_) layer = kvs_->at(layer.layer).layer(layer.layer);
@@ -179,7 +173,15 @@ Status Trial::run(Status* run_status, const StopCheck* should_stop) {
   else
     MINFER_TRY(backend_fails("plan_run", status));
   MINFER_ASSIGN(result_, read_all(*memory_));
+  MINFER_TRY(check_sources_done());
   return check_untouched(image);
+}
+
+Status Trial::check_sources_done() const {
+  if (times_done_.back() > 0) return internal_error("source_done was called for an unknown weight");
+  if (std::any_of(times_done_.begin(), times_done_.end(), [](int times) { return times > 1; }))
+    return internal_error("source_done was called twice for a weight");
+  return {};
 }
 
 std::span<const float> Trial::output(ValueId value) const {

@@ -49,6 +49,7 @@ class Trial {
   uint64_t place_apart(uint64_t begin);
   uint64_t place_packed(uint64_t begin);
   SplitView view() const;
+  Status check_sources_done() const;
   Status check_untouched(const std::vector<std::byte>& after) const;
 
   Device& device_;
@@ -56,6 +57,7 @@ class Trial {
   const DeviceKvs* kvs_;
   std::vector<std::vector<std::byte>> weight_bytes_;  // what the backend reads: spoilt when it is done
   std::vector<WeightInfo> weight_infos_;
+  std::vector<int> times_done_;  // calls of source_done by weight; the last entry counts those for no weight
   std::unique_ptr<WeightSet> weights_;
   std::unique_ptr<Buffer> memory_;
   std::vector<SplitView::Place> places_;

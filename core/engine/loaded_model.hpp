@@ -16,7 +16,8 @@ namespace minfer {
 class LoadedModel {
  public:
   // weight_data[id]: the bytes of each weight, in the model file or of a constant; they must outlive the model. source_done(id) tells that
-  // the bytes of one will not be read again. Devices and architecture must outlive the model.
+  // the bytes of one will not be read again; it is called in here or in a step, and must outlive the model too. Devices and architecture
+  // must outlive the model.
   static Result<std::unique_ptr<LoadedModel>> load(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement,
                                                    std::span<const std::span<const std::byte>> weight_data,
                                                    const std::function<void(uint32_t id)>& source_done);

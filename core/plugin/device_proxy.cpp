@@ -59,7 +59,9 @@ mi_buffer* handle_of(Buffer* buffer) { return static_cast<ProxyBuffer*>(buffer)-
 
 class ProxyWeights final : public WeightSet {
  public:
-  ProxyWeights(const Owner& owner, mi_weights* handle) : owner_(owner), handle_(handle) {}
+  using SourceDone = std::function<void(uint32_t id)>;
+  ProxyWeights(const Owner& owner, mi_weights* handle, std::shared_ptr<const SourceDone> source_done)
+      : owner_(owner), handle_(handle), source_done_(std::move(source_done)) {}
   ~ProxyWeights() override { owner_.table().weights_free(handle_); }
   mi_weights* handle() const { return handle_; }
   uint64_t own_bytes() const override { return owner_.table().weights_bytes(handle_); }
@@ -67,6 +69,7 @@ class ProxyWeights final : public WeightSet {
  private:
   const Owner& owner_;
   mi_weights* handle_;
+  std::shared_ptr<const SourceDone> source_done_;  // the plugin may call it until weights_free
 };
 
 class ProxyPlan final : public Plan {
@@ -147,13 +150,14 @@ class ProxyDevice final : public Device {
     in.n_weights = static_cast<uint32_t>(list.size());
     in.weight_stride = sizeof(mi_weight);
     in.weights = list.data();
-    in.ctx = const_cast<std::function<void(uint32_t)>*>(&source_done);
+    const auto done = std::make_shared<const ProxyWeights::SourceDone>(source_done);
+    in.ctx = const_cast<ProxyWeights::SourceDone*>(done.get());
     in.source_done = [](void* ctx, uint32_t id) noexcept {
-      const auto& done = *static_cast<const std::function<void(uint32_t)>*>(ctx);
-      if (done) done(id);
+      const auto& call = *static_cast<const ProxyWeights::SourceDone*>(ctx);
+      if (call) call(id);
     };
     return make<WeightSet, ProxyWeights, mi_weights>(
-        [&](mi_weights** out, mi_error* error) { return owner_.table().weights_import(handle_, &in, out, error); });
+        [&](mi_weights** out, mi_error* error) { return owner_.table().weights_import(handle_, &in, out, error); }, done);
   }
 
   Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) override {

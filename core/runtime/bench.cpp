@@ -48,9 +48,12 @@ uint32_t positions_of(const BenchTest& test) { return depth_of(test) + test.n_pr
 Result<std::vector<double>> bench(Session& session, const BenchTest& test, const BenchOptions& options) {
   if ((test.n_prompt == 0) == (test.n_gen == 0)) return invalid("a test has either prompt or generated tokens");
   const auto warmup_start = Clock::now();
-  do {
+  const uint32_t steps_per_run = (test.n_prompt + options.n_batch - 1) / options.n_batch + test.n_gen;
+  uint32_t n_steps = 0;
+  do {  // two steps at least: a backend may pack weights when they are used again
     MINFER_TRY(run_once(session, test, options.n_batch).status());
-  } while (seconds_since(warmup_start) < options.warmup_s);
+    n_steps += steps_per_run;
+  } while (n_steps < 2 || seconds_since(warmup_start) < options.warmup_s);
   std::vector<double> samples;
   for (uint32_t r = 0; r < options.repetitions; ++r) {
     MINFER_ASSIGN(const double seconds, run_once(session, test, options.n_batch));

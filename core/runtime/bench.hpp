@@ -17,7 +17,7 @@ struct BenchTest {
 struct BenchOptions {
   uint32_t repetitions = 5;
   uint32_t n_batch = 512;
-  double warmup_s = 2;  // untimed repetitions before: at least one, and until so much time has passed
+  double warmup_s = 2;  // untimed repetitions before: at least one and two steps, and until so much time has passed
 };
 
 // Positions that a test takes.

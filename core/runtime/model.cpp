@@ -1,6 +1,7 @@
 #include "runtime/model.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -146,20 +147,38 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
   const auto dtype_name = [](DType dtype) { return gguf::type_name(static_cast<gguf::TensorType>(dtype)); };
   for (const std::string& line : describe(placement.fallbacks, devices_, dtype_name)) notice(line);
   report_unused(file_.tensors(), architecture_->weights(), notice);
-  size_t n_copied = 0;
-  uint64_t n_bytes = 0;
-  const auto source_done = [&](uint32_t id) {
-    ++n_copied;
+  // A backend may take a weight over in a later step, when `options` are gone.
+  struct Taken {
+    std::vector<std::span<const std::byte>> data;
+    std::function<void(uint64_t, uint64_t)> on_import;
+    uint64_t n_bytes = 0;
+    std::atomic<size_t> n_left;
+    std::atomic<bool> watch = true;
+  };
+  const auto taken = std::make_shared<Taken>();
+  taken->data = data;
+  taken->on_import = options.on_import;
+  taken->n_left = data.size();
+  const auto source_done = [this, &weights, taken](uint32_t id) {
+    --taken->n_left;
     if (!weights[id].values.empty()) return;
-    file_.drop_pages(data[id]);
-    n_bytes += data[id].size();
-    if (options.on_import) options.on_import(n_bytes, weight_bytes_);
+    file_.drop_pages(taken->data[id]);
+    if (!taken->on_import) return;
+    taken->n_bytes += taken->data[id].size();
+    taken->on_import(taken->n_bytes, weight_bytes_);
   };
   if (options.on_import) options.on_import(0, weight_bytes_);
   MINFER_TRY(file_.check_unchanged());  // else the system reports a page that is gone with a signal
   MINFER_ASSIGN(engine_, LoadedModel::load(*architecture_, devices_, std::move(placement), data, source_done));
   MINFER_TRY(file_.check_unchanged());
-  if (n_copied < data.size()) engine_->watch_sources([this] { return file_.check_unchanged(); });
+  taken->on_import = nullptr;
+  engine_->watch_sources([this, taken]() -> Status {
+    if (!taken->watch) return {};
+    const bool last = taken->n_left == 0;  // the step that took the last one over is judged too
+    MINFER_TRY(file_.check_unchanged());
+    if (last) taken->watch = false;
+    return {};
+  });
   return {};
 }
 

@@ -36,7 +36,7 @@ struct ModelOptions {
   KvFormat kv_format = KvFormat::kF16;
   uint32_t n_ctx = 4096;                                         // of the sessions to come: how much memory their KV will take
   uint32_t n_batch = 512;                                        // likewise: their scratch memory
-  std::function<void(uint64_t done, uint64_t total)> on_import;  // bytes of weights taken over so far; before the first and after each
+  std::function<void(uint64_t done, uint64_t total)> on_import;  // bytes of weights taken over so far, while the model loads
 };
 
 // Lines for people while a model loads: what was chosen, what moved elsewhere.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <future>
 
 #include "base/utf8.hpp"
 #include "base/utf8_decode.hpp"
@@ -158,8 +159,25 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
     return invalid("tokenizer.ggml.merges has {} entries; at most {} are supported", merges.size(), kMaxEntries);
   merges_.resize(std::bit_ceil(merges.size() + merges.size() / 2 + 1));  // never full: a search ends at a gap
   merge_mask_ = merges_.size() - 1;
+  // Looking the pieces up takes most of the time to the first token that is not arithmetic: two threads share it.
+  std::vector<MergeSlot> found(merges.size());
+  const size_t half = merges.size() / 2;
+  auto second_half = std::async(std::launch::async, [&] { return find_merges(merges, half, merges.size(), found); });
+  const Status first = find_merges(merges, 0, half, found);
+  const Status second = second_half.get();
+  MINFER_TRY(first);
+  MINFER_TRY(second);
+  for (const MergeSlot& merge : found) {
+    size_t slot = hash_pair(merge.key) & merge_mask_;
+    while (merges_[slot].key != kEmptyKey && merges_[slot].key != merge.key) slot = (slot + 1) & merge_mask_;
+    if (merges_[slot].key == kEmptyKey) merges_[slot] = merge;  // of a repeated merge the first counts
+  }
+  return {};
+}
+
+Status Vocabulary::find_merges(const std::vector<std::string_view>& merges, size_t begin, size_t end, std::vector<MergeSlot>& found) const {
   std::string joined;
-  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
+  for (size_t rank = begin; rank < end; ++rank) {
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == text.size())
@@ -178,10 +196,7 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
     const TokenId result = find(both);
     if (result == kNoToken)
       return invalid("tokenizer.ggml.merges[{}] is {}: the merged piece is not in tokenizer.ggml.tokens", rank, quote(text));
-    const uint64_t key = uint64_t{left} << 32 | right;
-    size_t slot = hash_pair(key) & merge_mask_;
-    while (merges_[slot].key != kEmptyKey && merges_[slot].key != key) slot = (slot + 1) & merge_mask_;
-    if (merges_[slot].key == kEmptyKey) merges_[slot] = {key, {rank, result}};  // of a repeated merge the first counts
+    found[rank] = {uint64_t{left} << 32 | right, {static_cast<uint32_t>(rank), result}};
   }
   return {};
 }

@@ -88,6 +88,8 @@ class Vocabulary {
   Status add_tokens(const VocabularySource& source);
   Status add_special_ids(const VocabularySource& source);
   Status add_merges(const std::vector<std::string_view>& merges);
+  // found[begin .. end): the merges of these ranks.
+  Status find_merges(const std::vector<std::string_view>& merges, size_t begin, size_t end, std::vector<MergeSlot>& found) const;
 
   std::string bytes_;              // all tokens one after the other
   std::vector<uint32_t> offsets_;  // size() + 1 entries into bytes_

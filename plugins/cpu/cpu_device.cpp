@@ -62,7 +62,7 @@ void CpuDevice::supports(const sdk::GraphView& graph, uint8_t* mask) {
   for (uint32_t n = 0; n < graph.n_nodes(); ++n) mask[n] = node_supported(graph, graph.node(n));
 }
 
-std::unique_ptr<sdk::Weights> CpuDevice::import_weights(const sdk::WeightList& list) { return std::make_unique<CpuWeights>(list, team_); }
+std::unique_ptr<sdk::Weights> CpuDevice::import_weights(const sdk::WeightList& list) { return std::make_unique<CpuWeights>(list); }
 
 sdk::KvBytes CpuDevice::kv_region_bytes(const mi_kv_layout& layout) {
   if (!kv_layout_known(layout))
@@ -143,7 +143,8 @@ void CpuDevice::kv_import(const mi_kv_layout& layout, sdk::Buffer& k, sdk::Buffe
 }
 
 std::unique_ptr<sdk::Plan> CpuDevice::create_plan(const sdk::GraphView& graph, sdk::Weights* weights) {
-  PhasePlan phases = make_phases(graph, static_cast<const CpuWeights*>(weights), team_.size(), rope_tables_);
+  auto* mine = static_cast<CpuWeights*>(weights);
+  PhasePlan phases = make_phases(graph, mine, team_.size(), rope_tables_);
   if (trace_) {
     char per_layer[32] = "";
     if (phases.n_layers > 0)
@@ -151,7 +152,7 @@ std::unique_ptr<sdk::Plan> CpuDevice::create_plan(const sdk::GraphView& graph, s
     trace_(
         sdk::join("[plan] cpu: graph ", graph.uid(), ": ", phases.phases.size(), " phases, ", phases.n_barriers, " barriers", per_layer));
   }
-  return std::make_unique<CpuPlan>(std::move(phases), kernels_, team_, workspace_);
+  return std::make_unique<CpuPlan>(std::move(phases), mine, kernels_, team_, workspace_);
 }
 
 }  // namespace minfer::cpu

@@ -27,8 +27,8 @@ void Workspace::reserve(unsigned n_threads, size_t own_bytes, size_t shared0_byt
   }
 }
 
-CpuPlan::CpuPlan(PhasePlan phases, const Kernels& kernels, ThreadTeam& team, Workspace& workspace)
-    : plan_(std::move(phases)), kernels_(kernels), team_(team), workspace_(workspace) {
+CpuPlan::CpuPlan(PhasePlan phases, CpuWeights* weights, const Kernels& kernels, ThreadTeam& team, Workspace& workspace)
+    : plan_(std::move(phases)), weights_(weights), kernels_(kernels), team_(team), workspace_(workspace) {
   workspace_.reserve(team_.size(), kMatmulScratchBytes + plan_.own_scratch_bytes, plan_.shared_bytes[0], plan_.shared_bytes[1]);
   state_.rows.resize(plan_.row_lists.size());
   for (size_t i = 0; i < state_.rows.size(); ++i) state_.rows[i].resize(plan_.row_lists[i].n_rows);
@@ -82,10 +82,12 @@ void CpuPlan::run(const sdk::Step& step) {
       plan_.phases[i]->run(worker);
       if (!plan_.phases[i]->barrier_after) continue;
       if (thread == 0 && step.should_stop()) state_.failure.set(i, MI_CANCELLED, "stopped on request", 0, -1);
+      if (thread == 0 && weights_) weights_->report_packed();
       if (i + 1 < plan_.phases.size()) team_.barrier();
       if (state_.failure.by(i)) return;
     }
   });
+  if (weights_) weights_->report_packed();
   state_.failure.throw_if_set();
 }
 

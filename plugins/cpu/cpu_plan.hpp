@@ -20,7 +20,8 @@ class Workspace {
 
 class CpuPlan final : public sdk::Plan {
  public:
-  CpuPlan(PhasePlan phases, const Kernels& kernels, ThreadTeam& team, Workspace& workspace);
+  // weights: what the phases read, or null.
+  CpuPlan(PhasePlan phases, CpuWeights* weights, const Kernels& kernels, ThreadTeam& team, Workspace& workspace);
   void run(const sdk::Step& step) override;
 
  private:
@@ -28,6 +29,7 @@ class CpuPlan final : public sdk::Plan {
   void resolve_rows(const PhasePlan::RowList& list, std::vector<AttentionRow>& rows) const;
 
   PhasePlan plan_;
+  CpuWeights* weights_;
   Kernels kernels_;
   ThreadTeam& team_;
   Workspace& workspace_;

@@ -12,13 +12,10 @@ constexpr size_t kFeaturesInTurn = 64;
 
 // out[token][row - row_begin] for rows [row_begin, row_end) of a weight; row_begin is a multiple of 16.
 void multiply(const Worker& worker, const CpuWeight& weight, const float* bias, const Activations& activations,
-              const Activations::Ready& ready, size_t row_begin, size_t row_end, float* out, size_t out_stride) {
+              const Activations::Ready& ready, size_t row_begin, size_t row_end, float* out, size_t out_stride, size_t packing_offset) {
   MatmulArgs args;
-  args.weights = weight.packed;
   args.rows = weight.rows;
   args.cols = weight.cols;
-  args.group_begin = row_begin / kGroupRows;
-  args.group_end = group_count(row_end);
   args.n_tokens = activations.n_tokens;
   args.q8 = ready.q8;
   args.x = ready.x;
@@ -27,7 +24,14 @@ void multiply(const Worker& worker, const CpuWeight& weight, const float* bias, 
   args.out = out - row_begin;  // the kernel adds the row's number
   args.out_stride = out_stride;
   args.scratch = worker.scratch;
-  matmul(worker.kernels.matmul, weight.type, args);
+  const size_t end = group_count(row_end);
+  for (size_t group = row_begin / kGroupRows; group < end; group = args.group_end) {
+    const CpuWeight::PackedGroups groups = weight.use(worker.kernels.matmul, group, end, worker.own_scratch() + packing_offset);
+    args.weights = groups.first - group * weight.group_bytes();  // the kernel counts groups from the first of the matrix
+    args.group_begin = group;
+    args.group_end = groups.end;
+    matmul(worker.kernels.matmul, weight.type, args);
+  }
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ void MatmulPhase::run(const Worker& worker) {
   const size_t rows = weight->rows;
   const auto part = [&](size_t begin, size_t end) {
     if (begin >= end) return;
-    multiply(worker, *weight, bias, activations, ready, begin, end, product + begin, rows);
+    multiply(worker, *weight, bias, activations, ready, begin, end, product + begin, rows, packing_offset);
     if (!residual) return;
     for (size_t token = 0; token < activations.n_tokens; ++token) {
       const size_t at = token * rows + begin;
@@ -68,8 +72,8 @@ void FfnPhase::run(const Worker& worker) {
   const auto part = [&](size_t begin, size_t end) {
     if (begin >= end) return;
     const size_t n = end - begin;
-    multiply(worker, *gate, nullptr, activations, ready, begin, end, gate_rows, n);
-    multiply(worker, *up, nullptr, activations, ready, begin, end, up_rows, n);
+    multiply(worker, *gate, nullptr, activations, ready, begin, end, gate_rows, n, packing_offset);
+    multiply(worker, *up, nullptr, activations, ready, begin, end, up_rows, n, packing_offset);
     worker.kernels.ops.silu_mul(gate_rows, up_rows, gate_rows, static_cast<int64_t>(n_tokens * n));
     if (out)
       for (size_t token = 0; token < n_tokens; ++token) std::copy_n(gate_rows + token * n, n, out + token * rows + begin);
@@ -116,7 +120,7 @@ void QkvPhase::query_heads(const Worker& worker, const Activations::Ready& ready
   if (begin >= end) return;
   const size_t head_dim = static_cast<size_t>(kv.layout.head_dim);
   const size_t width = static_cast<size_t>(n_head) * head_dim;
-  multiply(worker, *wq, bq, activations, ready, begin * head_dim, end * head_dim, q + begin * head_dim, width);
+  multiply(worker, *wq, bq, activations, ready, begin * head_dim, end * head_dim, q + begin * head_dim, width, packing_offset);
   for (size_t token = 0; token < activations.n_tokens; ++token)
     if (const AttentionRow& row = worker.state.rows[rows_of][token]; row.blocks)
       rope.rotate(worker.kernels.ops, q + token * width + begin * head_dim, static_cast<int64_t>(end - begin), row.position);
@@ -126,8 +130,8 @@ void QkvPhase::kv_head(const Worker& worker, const Activations::Ready& ready, si
   const size_t head_dim = static_cast<size_t>(kv.layout.head_dim);
   float* k = reinterpret_cast<float*>(worker.own_scratch() + scratch_offset);  // [n_tokens][head_dim]
   float* v = k + activations.n_tokens * head_dim;
-  multiply(worker, *wk, bk, activations, ready, head * head_dim, (head + 1) * head_dim, k, head_dim);
-  multiply(worker, *wv, bv, activations, ready, head * head_dim, (head + 1) * head_dim, v, head_dim);
+  multiply(worker, *wk, bk, activations, ready, head * head_dim, (head + 1) * head_dim, k, head_dim, packing_offset);
+  multiply(worker, *wv, bv, activations, ready, head * head_dim, (head + 1) * head_dim, v, head_dim, packing_offset);
   for (size_t token = 0; token < activations.n_tokens; ++token) {
     const AttentionRow& row = worker.state.rows[rows_of][token];
     if (!row.blocks) continue;

@@ -16,6 +16,7 @@ class MatmulPhase final : public Phase {
   float* product = nullptr;         // [n_tokens][rows]
   const float* residual = nullptr;  // [n_tokens][rows]; null: the product is all that is wanted
   float* out = nullptr;             // product + residual; may be either of them
+  size_t packing_offset = 0;        // in the own scratch, room for a group of the weight (CpuWeight::use)
 
   void run(const Worker& worker) override;
 };
@@ -29,6 +30,7 @@ class FfnPhase final : public Phase {
   float* out = nullptr;  // [n_tokens][rows] or null
   bool want_q8 = false;
   size_t scratch_offset = 0;
+  size_t packing_offset = 0;
   uint32_t layer = 0;
 
   static size_t features_at_once(size_t n_tokens, size_t rows, unsigned n_threads);
@@ -75,6 +77,7 @@ class QkvPhase final : public Phase {
   float* q = nullptr;  // [n_tokens][n_head * head_dim]
   bool by_kv_head = false;
   size_t scratch_offset = 0;
+  size_t packing_offset = 0;
   uint32_t layer = 0;
 
   static size_t scratch_bytes(size_t n_tokens, size_t head_dim) { return 2 * n_tokens * head_dim * sizeof(float); }

@@ -142,6 +142,12 @@ class Planner {
     own_end_ = std::max(own_end_, used);
     return at;
   }
+  // Room in the own scratch to pack a group of any of the weights.
+  size_t packing_place(size_t& used, std::initializer_list<const CpuWeight*> weights) {
+    size_t bytes = 0;
+    for (const CpuWeight* weight : weights) bytes = std::max(bytes, weight->group_bytes());
+    return own_place(used, bytes);
+  }
   // Bytes of one of the shared places, behind the `used` first ones.
   size_t shared_place(int slot, size_t bytes, size_t used = 0) {
     plan_.shared_bytes[slot] = std::max(plan_.shared_bytes[slot], align64(used + bytes));
@@ -271,6 +277,7 @@ class Planner {
     phase.weight = &w;
     phase.bias = vector(node, 2);
     phase.product = memory(node.outputs[0]);
+    phase.packing_offset = packing_place(own_used, {&w});
     if (add == MI_NONE) return;
     const mi_node& sum = graph_.node(add);
     phase.residual = memory(sum.inputs[0] == node.outputs[0] ? sum.inputs[1] : sum.inputs[0]);
@@ -358,6 +365,7 @@ class Planner {
     phase.layer = node.layer;
     phase.by_kv_head = a.per_thread && node.attrs->n_head_kv % n_threads_ == 0;
     phase.scratch_offset = own_place(own_used, QkvPhase::scratch_bytes(a.n_tokens, node.attrs->head_dim));
+    phase.packing_offset = packing_place(own_used, {phase.wq, phase.wk, phase.wv});
     last_qkv_ = &phase;
   }
 
@@ -372,6 +380,7 @@ class Planner {
     phase.up = &weight(node.inputs[2]);
     phase.layer = node.layer;
     phase.scratch_offset = own_place(own_used, FfnPhase::scratch_bytes(a.n_tokens, phase.gate->rows, n_threads_));
+    phase.packing_offset = packing_place(own_used, {phase.gate, phase.up});
     bool only_q8 = !kept(out) && value(out).dims[0] % 32 == 0;
     for (uint32_t reader : reader_list_[out])
       only_q8 = only_q8 && graph_.node(reader).op == MI_OP_MATMUL && wants_q8(graph_.node(reader).inputs[1]);

@@ -59,6 +59,8 @@ inline constexpr size_t kMatmulScratchBytes = 512 * 1024;
 
 struct MatmulKernels {
   Isa isa;
+  // pack_groups (weight_layout.hpp), to the same bytes.
+  void (*pack)(WeightType type, const void* src, size_t rows, size_t cols, size_t group_begin, size_t group_end, void* packed);
   // False if a value is not finite; the blocks of that row are then undefined.
   bool (*quantize)(const QuantizeArgs& args);
   void (*matmul[32])(const MatmulArgs& args);  // by WeightType; null where there is no such type

@@ -10,6 +10,8 @@ extern const MatmulKernels kMatmulBaseline;
 extern const MatmulKernels kMatmulAvx2;
 extern const MatmulKernels kMatmulAvx512;
 extern const MatmulKernels kMatmulAvx512Vnni;
+// pack_groups for a CPU with AVX2; those with AVX-512 have it too.
+void pack_groups_avx2(WeightType type, const void* src, size_t rows, size_t cols, size_t group_begin, size_t group_end, void* packed);
 #endif
 
 }  // namespace minfer::cpu

@@ -55,6 +55,24 @@ constexpr QuantFormat quant_format(WeightType type) {
   }
 }
 
+// Calls f.template operator()<type>() for a quantised type.
+template <class F>
+inline void with_quant_type(WeightType type, const F& f) {
+  switch (type) {
+    case WeightType::kQ4_0: return f.template operator()<WeightType::kQ4_0>();
+    case WeightType::kQ4_1: return f.template operator()<WeightType::kQ4_1>();
+    case WeightType::kQ5_0: return f.template operator()<WeightType::kQ5_0>();
+    case WeightType::kQ5_1: return f.template operator()<WeightType::kQ5_1>();
+    case WeightType::kQ8_0: return f.template operator()<WeightType::kQ8_0>();
+    case WeightType::kQ2_K: return f.template operator()<WeightType::kQ2_K>();
+    case WeightType::kQ3_K: return f.template operator()<WeightType::kQ3_K>();
+    case WeightType::kQ4_K: return f.template operator()<WeightType::kQ4_K>();
+    case WeightType::kQ5_K: return f.template operator()<WeightType::kQ5_K>();
+    case WeightType::kQ6_K: return f.template operator()<WeightType::kQ6_K>();
+    default: return;
+  }
+}
+
 struct PackedBlock {
   size_t d;           // offset in the group of d[16]
   size_t m;           // of m[16] or dmin[16]; types with a min and K types only

@@ -10,26 +10,6 @@
 namespace minfer::cpu {
 namespace {
 
-// Calls f.template operator()<type>() for a quantised type.
-template <class F>
-void with_quant_type(WeightType type, const F& f) {
-  switch (type) {
-    case WeightType::kQ4_0: return f.template operator()<WeightType::kQ4_0>();
-    case WeightType::kQ4_1: return f.template operator()<WeightType::kQ4_1>();
-    case WeightType::kQ5_0: return f.template operator()<WeightType::kQ5_0>();
-    case WeightType::kQ5_1: return f.template operator()<WeightType::kQ5_1>();
-    case WeightType::kQ8_0: return f.template operator()<WeightType::kQ8_0>();
-    case WeightType::kQ2_K: return f.template operator()<WeightType::kQ2_K>();
-    case WeightType::kQ3_K: return f.template operator()<WeightType::kQ3_K>();
-    case WeightType::kQ4_K: return f.template operator()<WeightType::kQ4_K>();
-    case WeightType::kQ5_K: return f.template operator()<WeightType::kQ5_K>();
-    case WeightType::kQ6_K: return f.template operator()<WeightType::kQ6_K>();
-    default: return;
-  }
-}
-
-void store_u16(uint8_t* p, uint16_t value) { std::memcpy(p, &value, sizeof value); }
-
 using Words = uint16_t __attribute__((vector_size(16), may_alias));
 using Dwords = uint32_t __attribute__((vector_size(16), may_alias));
 
@@ -61,17 +41,8 @@ void pack_block(const uint8_t* first_row, size_t row_bytes, size_t n_rows, size_
   RowBlock rows[kGroupRows];
   if (n_rows < kGroupRows) std::memset(rows, 0, sizeof rows);
   for (size_t r = 0; r < n_rows; ++r) {
-    RowBlock& row = rows[r];
-    read_row_block<type>(first_row + r * row_bytes, block, &row);
-    store_u16(group + at.d + 2 * r, row.d);
-    if (format.is_k() || format.has_min) store_u16(group + at.m + 2 * r, row.m);
-    if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
-      group[at.sub_scales + r] = static_cast<uint8_t>(row.scale[0]);
-      group[at.sub_scales + 16 + r] = row.min[0];
-    } else if constexpr (format.is_k()) {
-      for (size_t s = 0; s < 2; ++s)
-        group[at.sub_scales + 2 * r + s] = static_cast<uint8_t>(static_cast<uint8_t>(row.scale[s]) | row.min[s] << 4);
-    }
+    read_row_block<type>(first_row + r * row_bytes, block, &rows[r]);
+    store_row_scales<type>(rows[r], at, r, group);
   }
   alignas(64) uint8_t v[8][64];
   for (size_t r = 0; r < kGroupRows; r += 4) transpose_rows(rows[r].q, sizeof(RowBlock), v, 4 * r);

@@ -44,7 +44,9 @@ typedef struct mi_weight {
 } mi_weight;
 
 /* The weights placed on a device. A backend may keep borrowing `data`, or pack it into its own layout and then call
- * source_done(ctx, id) once: the host drops those pages of the file. */
+ * source_done(ctx, id) once: the host drops those pages of the file. The list is valid during weights_import only; source_done and its
+ * ctx until weights_free, so that a backend may pack a weight when it is first used. source_done is called from the thread that is
+ * inside weights_import or plan_run. */
 typedef struct mi_weight_list {
   uint32_t struct_size;
   uint32_t n_weights;

@@ -46,16 +46,28 @@ class GraphView {
   const mi_graph_view* view_;
 };
 
+// Says that the bytes of a weight were copied or packed and are not read again. May be kept until the weights are freed, and called
+// inside import_weights and Plan::run.
+class SourceDone {
+ public:
+  explicit SourceDone(const mi_weight_list* list) : ctx_(list->ctx), done_(list->source_done) {}
+  void operator()(uint32_t id) const {
+    if (done_) done_(ctx_, id);
+  }
+
+ private:
+  void* ctx_;
+  void (*done_)(void* ctx, uint32_t id);
+};
+
 class WeightList {
  public:
   explicit WeightList(const mi_weight_list* list) : list_(list) {}
 
   uint32_t size() const { return list_->n_weights; }
   const mi_weight& operator[](uint32_t i) const { return element(list_->weights, list_->weight_stride, i); }
-  // The bytes of this weight were copied or packed and are not read again.
-  void source_done(uint32_t id) const {
-    if (list_->source_done) list_->source_done(list_->ctx, id);
-  }
+  SourceDone source_done() const { return SourceDone(list_); }
+  void source_done(uint32_t id) const { source_done()(id); }
 
  private:
   const mi_weight_list* list_;

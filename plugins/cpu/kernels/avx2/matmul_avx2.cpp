@@ -23,6 +23,7 @@ void matmul_float(const MatmulArgs& args) {
 constexpr MatmulKernels make_table() {
   MatmulKernels table{};
   table.isa = Isa::kAvx2;
+  table.pack = pack_groups_avx2;
   table.quantize = quantize;
   const auto at = [&table](WeightType type) -> auto& { return table.matmul[static_cast<uint32_t>(type)]; };
   at(WeightType::kF32) = matmul_float<WeightType::kF32>;

@@ -26,6 +26,7 @@ template <bool vnni>
 constexpr MatmulKernels make_table() {
   MatmulKernels table{};
   table.isa = vnni ? Isa::kAvx512Vnni : Isa::kAvx512;
+  table.pack = pack_groups_avx2;
   table.quantize = quantize;
   const auto at = [&table](WeightType type) -> auto& { return table.matmul[static_cast<uint32_t>(type)]; };
   at(WeightType::kF32) = matmul_float<WeightType::kF32>;

@@ -174,6 +174,7 @@ void matmul_float(const MatmulArgs& args) {
 constexpr MatmulKernels make_table() {
   MatmulKernels table{};
   table.isa = Isa::kBaseline;
+  table.pack = pack_groups;
   table.quantize = quantize;
   const auto at = [&table](WeightType type) -> auto& { return table.matmul[static_cast<uint32_t>(type)]; };
   at(WeightType::kF32) = matmul_float<WeightType::kF32>;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "kernels/matmul.hpp"
 #include "matmul_model.hpp"
 #include "support/support.hpp"
 
@@ -66,6 +67,25 @@ TEST_CASE("cpu/weights: a packed row reads back what the file row says for rando
       CHECK(wrong == 0);
       for (size_t i = 2 * packed_group_bytes(t.type, cols); i < packed.size(); ++i) wrong += packed[i] != 0xa5;
       CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("cpu/weights: packing with avx2 writes the same bytes for every type") {
+  if (!isa_supported(Isa::kAvx2)) test::skip("this CPU has no AVX2");
+  const MatmulKernels& kernels = matmul_kernels(Isa::kAvx2);
+  REQUIRE(kernels.pack != matmul_kernels(Isa::kBaseline).pack);
+  std::mt19937 rng(5);
+  for (const model::TypeInfo& t : model::all_types())
+    for (size_t n : {1u, 2u, 5u}) {
+      const size_t cols = t.cols == 1 ? 7 * n : t.cols * n, rows = 37;  // two whole groups and five rows
+      std::vector<uint8_t> weights(rows * gguf_row_bytes(t.type, cols));
+      for (uint8_t& byte : weights) byte = static_cast<uint8_t>(rng());
+      std::vector<uint8_t> expected(group_count(rows) * packed_group_bytes(t.type, cols), 0x5a), got(expected.size(), 0xa5);
+      pack_groups(t.type, weights.data(), rows, cols, 0, 3, expected.data());
+      kernels.pack(t.type, weights.data(), rows, cols, 1, 3, got.data());
+      kernels.pack(t.type, weights.data(), rows, cols, 0, 1, got.data());
+      INFO(t.name << " cols " << cols);
+      CHECK(got == expected);
     }
 }
 
