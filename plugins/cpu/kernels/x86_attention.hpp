@@ -1,7 +1,7 @@
 // Attention for AVX2 and AVX-512: the order of work that both share. The bits are those of kernels/baseline/attention_baseline.cpp
 // (contract in attention.hpp). Anonymous namespace: each file keeps its own copy, compiled for its own instruction set.
 //
-// A unit is cut into runs of rows of one sequence. A run of one row is x86_attention_decode.hpp's (but q8_0). Another run's (row, query
+// A unit is cut into runs of rows of one sequence. A run of one row is x86_attention_decode.hpp's. Another run's (row, query
 // head) pairs are "vectors"; chunk by chunk, slabs of up to 48 vectors go through scores, softmax and P * V, and all of them share the
 // chunk's K and V, converted to float once. Only scheduling differs from the definition: every element sees the same operations in the same
 // order.
@@ -208,9 +208,13 @@ void attend_run(const AttentionArgs& args, const AttentionUnit& unit, int64_t ro
   run.m = run.o + run.n_vectors * run.n_chunks * head_dim;
   run.l = run.m + run.n_vectors * run.n_chunks;
 
-  const KvFormat format = args.layout.format;
-  if (row_end - row_begin == 1 && run.n_heads <= kAttentionSlab && format != KvFormat::kQ8_0)
-    return format == KvFormat::kF16 ? decode_row<Simd, KvFormat::kF16>(run) : decode_row<Simd, KvFormat::kF32>(run);
+  if (row_end - row_begin == 1 && run.n_heads <= kAttentionSlab) {
+    switch (args.layout.format) {
+      case KvFormat::kF32: return decode_row<Simd, KvFormat::kF32>(run);
+      case KvFormat::kF16: return decode_row<Simd, KvFormat::kF16>(run);
+      case KvFormat::kQ8_0: return decode_row<Simd, KvFormat::kQ8_0>(run);
+    }
+  }
 
   const bool one_slab = run.n_vectors <= kAttentionSlab;
   for (int64_t c = 0; c < run.n_chunks; ++c) {

@@ -1,5 +1,6 @@
-// Attention of one row over f32 or f16: the order of work of a decode step. K and V are converted in registers on their way into the
-// products, since each value is used by the query heads of one group only; x86_attention.hpp, for many rows, converts them once in memory.
+// Attention of one row: the order of work of a decode step. f32 and f16 are converted in registers on their way into the products, since
+// each value is used by the query heads of one group only; x86_attention.hpp, for many rows, converts them once in memory. So is q8_0 here:
+// to convert it for each tile of heads anew would take longer.
 // The bits are those of kernels/baseline/attention_baseline.cpp. Anonymous namespace: each file keeps its own copy.
 //
 // Simd, beside what x86_attention.hpp asks:
@@ -120,12 +121,20 @@ void decode_multiply(int64_t n_rows, DecodeTile t, const Source& source, int64_t
   }
 }
 
+// What decode_multiply reads: K and V themselves, or what q8_0 was converted to.
+template <class Simd, KvFormat kFormat>
+using DecodeSource = StoredFloats<Simd, kFormat == KvFormat::kQ8_0 ? KvFormat::kF32 : kFormat>;
+
 // Scores of positions first_panel * 16 .. end_panel * 16 - 1 of a block, without the scale.
 template <class Simd, KvFormat kFormat>
 void decode_keys(const Run& run, const float* q, const unsigned char* block, int64_t first_panel, int64_t end_panel, Ahead ahead,
                  float* scores) noexcept {
-  using Source = StoredFloats<Simd, kFormat>;
-  const int64_t head_dim = run.args->layout.head_dim, panel_bytes = kKvPanel * kv_head_row_bytes(run.args->layout);
+  using Source = DecodeSource<Simd, kFormat>;
+  const int64_t head_dim = run.args->layout.head_dim, panel_bytes = kKvPanel * Source::kBytes * head_dim;
+  if constexpr (kFormat == KvFormat::kQ8_0) {
+    k_to_panels(run.args->layout, block, first_panel, end_panel, run.k_panels);
+    block = reinterpret_cast<const unsigned char*>(run.k_panels);
+  }
   decode_multiply<Simd, true>(run.n_heads, {q, head_dim, head_dim, scores, kAttentionChunk},
                               Source{block + first_panel * panel_bytes, kKvPanel * Source::kBytes, panel_bytes},
                               (end_panel - first_panel) * (kPanelFloats / Simd::kLanes), &ahead);
@@ -134,11 +143,17 @@ void decode_keys(const Run& run, const float* q, const unsigned char* block, int
 // o of a chunk, from 0 or going on, over the positions `rows` of a block.
 template <class Simd, KvFormat kFormat, bool kFromZero>
 void decode_values(const Run& run, const float* weights, const unsigned char* block, Range rows, Ahead ahead, float* o) noexcept {
-  using Source = StoredFloats<Simd, kFormat>;
-  const int64_t head_dim = run.args->layout.head_dim, row_bytes = kv_head_row_bytes(run.args->layout);
+  using Source = DecodeSource<Simd, kFormat>;
+  const int64_t head_dim = run.args->layout.head_dim;
+  int64_t row_bytes = head_dim * Source::kBytes, panel_bytes = kPanelFloats * Source::kBytes;
+  if constexpr (kFormat == KvFormat::kQ8_0) {
+    v_to_panels(run.args->layout, block, rows.begin, rows.end, run.v_panels);
+    block = reinterpret_cast<const unsigned char*>(run.v_panels);
+    row_bytes = panel_bytes;
+    panel_bytes = kKvBlock * row_bytes;
+  }
   decode_multiply<Simd, kFromZero>(run.n_heads, {weights, kAttentionChunk, rows.end - rows.begin, o, run.n_chunks * head_dim},
-                                   Source{block + rows.begin * row_bytes, row_bytes, kPanelFloats * Source::kBytes},
-                                   head_dim / Simd::kLanes, &ahead);
+                                   Source{block + rows.begin * row_bytes, row_bytes, panel_bytes}, head_dim / Simd::kLanes, &ahead);
 }
 
 // Steps of k that decode_multiply takes for 8 vectors of n_rows rows, if k has one.
