@@ -2,6 +2,8 @@
 // tokens pass over it. Included by matmul_avx2.cpp only.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/avx2/gemv_avx2.hpp"
 
 namespace minfer::cpu {
@@ -9,30 +11,38 @@ namespace {
 
 constexpr size_t kTokenBlock = 132;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
 constexpr size_t kGroupBlock = 8;
-constexpr int kStep = 3;  // tokens of a micro-kernel: 6 sums of 16 bits, 2 weights, an activation and a product in registers
+constexpr size_t kStep = 4;  // tokens of a micro-kernel: their 8 sums of 16 bits and 2 weights in registers, the chains partly in memory
 
 // One block of 16 rows, unpacked.
-struct alignas(64) PanelBlock {
+struct alignas(64) PanelValues {
   uint8_t q[8][64];  // stored values; Q8_0: the signed weights
-  float d[16], m[16];
-  int16_t scale[32];
+  float d[16];
+  int16_t scale[32];  // two per row: the sub-scales of K types, else ones
+};
+struct PanelMins : PanelValues {
+  float m[16];
   union {
     int16_t min[32];      // Q2_K: two per row
     float min_value[16];  // Q4_K, Q5_K: one per row
   };
-  uint8_t magnitude[8][64];  // Q8_0: |w|
 };
+struct PanelMagnitudes : PanelValues {  // Q8_0
+  uint8_t magnitude[8][64];             // |w|
+};
+template <WeightType type>
+using PanelBlock =
+    std::conditional_t<type == WeightType::kQ8_0, PanelMagnitudes, std::conditional_t<quant_format(type).has_min, PanelMins, PanelValues>>;
 
+template <WeightType type>
 struct alignas(64) GemmScratch {
-  PanelBlock panel[kSlabBlocks];
+  PanelBlock<type> panel[kSlabBlocks];
   float acc[kGroupBlock][kTokenBlock][16];
   float macc[kGroupBlock][kTokenBlock][16];
 };
-static_assert(sizeof(GemmScratch) <= kMatmulScratchBytes);
 static_assert(kTokenBlock % kStep == 0);
 
 template <WeightType type>
-inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
+inline void expand(const uint8_t* group, size_t block, PanelBlock<type>* out) {
   constexpr QuantFormat format = quant_format(type);
   const PackedBlock at = packed_block(format, block);
   prefetch_block<type>(group + at.planes);
@@ -46,45 +56,44 @@ inline void expand(const uint8_t* group, size_t block, PanelBlock* out) {
     }
     _mm256_store_ps(out->d + 8 * half, load_half8(group + at.d + 16 * half));
     if constexpr (format.has_min) _mm256_store_ps(out->m + 8 * half, load_half8(group + at.m + 16 * half));
-    if constexpr (format.is_k()) {
-      const SubScales sub = load_sub_scales<type>(group + at.sub_scales, half);
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out->scale + 16 * half), sub.scale);
-      if constexpr (type == WeightType::kQ2_K)
-        _mm256_store_si256(reinterpret_cast<__m256i*>(out->min + 16 * half), sub.min);
-      else if constexpr (format.has_min)
-        _mm256_store_ps(out->min_value + 8 * half, _mm256_cvtepi32_ps(_mm256_srli_epi32(sub.min, 16)));
-    }
+    const SubScales sub = load_sub_scales<type>(group + at.sub_scales, half);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(out->scale + 16 * half), sub.scale);
+    if constexpr (type == WeightType::kQ2_K)
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out->min + 16 * half), sub.min);
+    else if constexpr (format.is_k() && format.has_min)
+      _mm256_store_ps(out->min_value + 8 * half, _mm256_cvtepi32_ps(_mm256_srli_epi32(sub.min, 16)));
   }
 }
 
-// 16 rows x n tokens, the chains acc and macc [token][16] go on by n_blocks blocks. The activations of token c start at
-// a + c * n_blocks.
-template <WeightType type, int n>
-inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block* a, float (*acc)[16], float (*macc)[16]) {
+// 16 rows x n tokens, the chains acc and macc [token][16] begin, or go on by n_blocks blocks. The activations of token c start at
+// a + c * n_blocks. Not inlined: the loop needs every register.
+template <WeightType type, size_t n>
+[[gnu::noinline]] void micro_kernel(const PanelBlock<type>* panel, size_t n_blocks, const Q8Block* a, bool begin, float (*acc)[16],
+                                    float (*macc)[16]) {
   constexpr QuantFormat format = quant_format(type);
   __m256 sum[n][2], min_sum[n][2];
 #pragma GCC unroll 8
-  for (int c = 0; c < n; ++c)
+  for (size_t c = 0; c < n; ++c)
 #pragma GCC unroll 8
     for (int h = 0; h < 2; ++h) {
-      sum[c][h] = _mm256_load_ps(acc[c] + 8 * h);
-      if constexpr (format.has_min) min_sum[c][h] = _mm256_load_ps(macc[c] + 8 * h);
+      sum[c][h] = begin ? _mm256_setzero_ps() : _mm256_load_ps(acc[c] + 8 * h);
+      if constexpr (format.has_min) min_sum[c][h] = begin ? _mm256_setzero_ps() : _mm256_load_ps(macc[c] + 8 * h);
     }
   for (size_t b = 0; b < n_blocks; ++b, ++panel, ++a) {
     __m256i isum[n][2];
-    for (int c = 0; c < n; ++c)  // the next tokens, still in the second-level cache
+    for (size_t c = 0; c < n; ++c)  // the next tokens, still in the second-level cache
       _mm_prefetch(reinterpret_cast<const char*>(a + (c + n) * n_blocks), _MM_HINT_T0);
-    const auto scale = [panel](int h) { return arithmetic(type).sub_scales ? load256(panel->scale + 16 * h) : _mm256_set1_epi16(1); };
+    const auto scale = [panel](int h) { return type == WeightType::kQ8_0 ? _mm256_set1_epi16(1) : load256(panel->scale + 16 * h); };
     if constexpr (type == WeightType::kQ8_0) {
 #pragma GCC unroll 8
-      for (int c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
+      for (size_t c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
       for (int j = 0; j < 8; ++j)
 #pragma GCC unroll 8
         for (int h = 0; h < 2; ++h) {
           const __m256i w = load256(&panel->q[j][32 * h]), magnitude = load256(&panel->magnitude[j][32 * h]);
 #pragma GCC unroll 8
-          for (int c = 0; c < n; ++c) {
+          for (size_t c = 0; c < n; ++c) {
             const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(broadcast32(a[c * n_blocks].q + 4 * j), w));
             isum[c][h] = add32(isum[c][h], _mm256_madd_epi16(pairs, scale(h)));
           }
@@ -93,7 +102,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
       constexpr int parts = type == WeightType::kQ6_K ? 2 : 1;  // 6-bit products leave room for 8 in a 16-bit sum
       __m256i s[parts][n][2], start[parts][n];
 #pragma GCC unroll 8
-      for (int c = 0; c < n; ++c) {
+      for (size_t c = 0; c < n; ++c) {
         const __m256i neg_sum = broadcast32(a[c * n_blocks].neg_sum16);
         start[0][c] = start_sum<type>(neg_sum);
         if constexpr (parts == 2) {
@@ -106,7 +115,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
         const int part = parts == 2 ? j / 4 : 0;
         const __m256i w0 = load256(&panel->q[j][0]), w1 = load256(&panel->q[j][32]);
 #pragma GCC unroll 8
-        for (int c = 0; c < n; ++c) {
+        for (size_t c = 0; c < n; ++c) {
           const __m256i x = broadcast32(a[c * n_blocks].q + 4 * j);
           const bool first = j % (8 / parts) == 0;
           s[part][c][0] = add16(first ? start[part][c] : s[part][c][0], _mm256_maddubs_epi16(w0, x));
@@ -114,7 +123,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
         }
       }
 #pragma GCC unroll 8
-      for (int c = 0; c < n; ++c)
+      for (size_t c = 0; c < n; ++c)
 #pragma GCC unroll 8
         for (int h = 0; h < 2; ++h) {
           isum[c][h] = block_sum<type>(s[0][c][h], start[0][c], scale(h));
@@ -122,7 +131,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
         }
     }
 #pragma GCC unroll 8
-    for (int c = 0; c < n; ++c) {
+    for (size_t c = 0; c < n; ++c) {
       const Q8Block& block = a[c * n_blocks];
       const __m256 da = _mm256_set1_ps(block.d);
 #pragma GCC unroll 8
@@ -145,7 +154,7 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
     }
   }
 #pragma GCC unroll 8
-  for (int c = 0; c < n; ++c)
+  for (size_t c = 0; c < n; ++c)
 #pragma GCC unroll 8
     for (int h = 0; h < 2; ++h) {
       _mm256_store_ps(acc[c] + 8 * h, sum[c][h]);
@@ -153,43 +162,45 @@ inline void micro_kernel(const PanelBlock* panel, size_t n_blocks, const Q8Block
     }
 }
 
+inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 template <WeightType type>
 void gemm(const MatmulArgs& args) {
+  using Scratch = GemmScratch<type>;
+  static_assert(sizeof(Scratch) <= kMatmulScratchBytes);
+  Scratch& scratch = *static_cast<Scratch*>(args.scratch);
   const size_t n_blocks = args.cols / kBlockCols;
   const size_t group_bytes = packed_group_bytes(type, args.cols);
   // With few tokens the weights are the larger stream: a group is then read from one end to the other.
   const size_t groups_at_once = args.n_tokens <= 32 ? 1 : kGroupBlock;
-  GemmScratch& scratch = *static_cast<GemmScratch*>(args.scratch);
   const size_t n_parts = (args.n_tokens + kTokenBlock - 1) / kTokenBlock;
   const size_t part_tokens = (args.n_tokens + n_parts * kStep - 1) / (n_parts * kStep) * kStep;  // even shares, whole steps
   for (size_t token = 0; token < args.n_tokens; token += part_tokens) {
-    const size_t n_tokens = args.n_tokens - token < part_tokens ? args.n_tokens - token : part_tokens;
+    const size_t n_tokens = smaller(args.n_tokens - token, part_tokens);
     for (size_t first = args.group_begin; first < args.group_end; first += groups_at_once) {
-      const size_t n_groups = args.group_end - first < groups_at_once ? args.group_end - first : groups_at_once;
-      for (size_t i = 0; i < n_groups; ++i) {
-        std::memset(scratch.acc[i], 0, n_tokens * sizeof scratch.acc[0][0]);
-        if (quant_format(type).has_min) std::memset(scratch.macc[i], 0, n_tokens * sizeof scratch.macc[0][0]);
-      }
+      const size_t n_groups = smaller(args.group_end - first, groups_at_once);
       for (size_t slab = 0; slab < n_blocks; slab += kSlabBlocks) {
-        const size_t width = n_blocks - slab < kSlabBlocks ? n_blocks - slab : kSlabBlocks;
+        const size_t width = smaller(n_blocks - slab, kSlabBlocks);
         const Q8Block* a = args.q8 + slab * args.n_tokens + token * width;
         for (size_t i = 0; i < n_groups; ++i) {
           const uint8_t* group = static_cast<const uint8_t*>(args.weights) + (first + i) * group_bytes;
           for (size_t b = 0; b < width; ++b) expand<type>(group, slab + b, &scratch.panel[b]);
-          size_t c = 0;
-          for (; c + kStep <= n_tokens; c += kStep)
-            micro_kernel<type, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
-          for (; c < n_tokens; ++c) micro_kernel<type, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+          float(*acc)[16] = scratch.acc[i];
+          float(*macc)[16] = scratch.macc[i];
+          for (size_t c = 0, n; c < n_tokens; c += n) {
+            const size_t left = n_tokens - c;
+            n = left >= kStep ? kStep : left >= 2 ? 2 : 1;
+            const auto kernel = n == kStep ? micro_kernel<type, kStep> : n == 2 ? micro_kernel<type, 2> : micro_kernel<type, 1>;
+            kernel(scratch.panel, width, a + c * width, slab == 0, acc + c, macc + c);
+            if (slab + width < n_blocks) continue;
+            for (size_t t = c; t < c + n; ++t) {
+              const __m256 sum[2] = {_mm256_load_ps(acc[t]), _mm256_load_ps(acc[t] + 8)};
+              const __m256 min_sum[2] = {_mm256_load_ps(macc[t]), _mm256_load_ps(macc[t] + 8)};
+              finish_rows<type>(args, (first + i) * 16, token + t, sum, min_sum);
+            }
+          }
         }
       }
-      for (size_t c = 0; c < n_tokens; ++c)
-        for (size_t i = 0; i < n_groups; ++i) {
-          const float* acc = scratch.acc[i][c];
-          const float* macc = scratch.macc[i][c];
-          const __m256 sum[2] = {_mm256_load_ps(acc), _mm256_load_ps(acc + 8)};
-          const __m256 min_sum[2] = {_mm256_load_ps(macc), _mm256_load_ps(macc + 8)};
-          finish_rows<type>(args, (first + i) * 16, token + c, sum, min_sum);
-        }
     }
   }
 }
