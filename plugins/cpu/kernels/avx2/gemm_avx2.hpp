@@ -11,7 +11,9 @@ namespace {
 
 constexpr size_t kTokenBlock = 132;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
 constexpr size_t kGroupBlock = 8;
-constexpr size_t kStep = 4;  // tokens of a micro-kernel: their 8 sums of 16 bits and 2 weights in registers, the chains partly in memory
+// Tokens of a micro-kernel. Their sums of 16 bits, two weights, an activation and a product fill the registers; the chains of four
+// tokens are partly in memory, which costs less than the loads of weights it saves, except where a block has more to add up.
+constexpr size_t token_step(WeightType type) { return quant_format(type).has_min || type == WeightType::kQ6_K ? 3 : 4; }
 
 // One block of 16 rows, unpacked.
 struct alignas(64) PanelValues {
@@ -39,7 +41,7 @@ struct alignas(64) GemmScratch {
   float acc[kGroupBlock][kTokenBlock][16];
   float macc[kGroupBlock][kTokenBlock][16];
 };
-static_assert(kTokenBlock % kStep == 0);
+static_assert(kTokenBlock % 3 == 0 && kTokenBlock % 4 == 0);
 
 template <WeightType type>
 inline void expand(const uint8_t* group, size_t block, PanelBlock<type>* out) {
@@ -166,6 +168,7 @@ inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 template <WeightType type>
 void gemm(const MatmulArgs& args) {
+  constexpr size_t kStep = token_step(type);
   using Scratch = GemmScratch<type>;
   static_assert(sizeof(Scratch) <= kMatmulScratchBytes);
   Scratch& scratch = *static_cast<Scratch*>(args.scratch);
