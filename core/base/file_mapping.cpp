@@ -67,6 +67,8 @@ void remove_range(std::span<const std::byte> bytes) {
     if (range.end.load() == end) return range.end.store(0);
 }
 
+int64_t modified_ns(const struct stat& info) { return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec; }
+
 size_t page_bytes = 4096;  // set before the handler is installed
 
 // Only what POSIX allows in a handler, and mmap, which is a plain system call on Linux.
@@ -115,17 +117,22 @@ Result<FileMapping> FileMapping::open(const std::filesystem::path& path) {
   FileMapping mapping;
   mapping.bytes_ = {static_cast<const std::byte*>(address), size};
   mapping.path_ = name;
+  mapping.modified_ns_ = modified_ns(info);
   mapping.file_ = file.release();
   add_range(mapping.bytes_);
   return mapping;
 }
 
 FileMapping::FileMapping(FileMapping&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+    : bytes_(std::exchange(other.bytes_, {})),
+      path_(std::move(other.path_)),
+      modified_ns_(other.modified_ns_),
+      file_(std::exchange(other.file_, -1)) {}
 
 FileMapping& FileMapping::operator=(FileMapping&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(path_, other.path_);
+  std::swap(modified_ns_, other.modified_ns_);
   std::swap(file_, other.file_);
   return *this;
 }
@@ -141,9 +148,12 @@ Status FileMapping::check_unchanged() const {
   struct stat info = {};
   if (bytes_.empty()) return {};
   if (fstat(file_, &info) != 0) return system_error_at(path_, "cannot read its size", errno);
-  if (static_cast<uint64_t>(info.st_size) == size()) return {};
-  return io_error("'{}' had {} bytes when it was opened and has {} now: do not change a model file while it is in use", path_, size(),
-                  info.st_size);
+  if (static_cast<uint64_t>(info.st_size) != size())
+    return io_error("'{}' had {} bytes when it was opened and has {} now: do not change a model file while it is in use", path_, size(),
+                    info.st_size);
+  if (modified_ns(info) != modified_ns_)
+    return io_error("'{}' was written to after it was opened: do not change a model file while it is in use", path_);
+  return {};
 }
 
 void FileMapping::drop_pages(uint64_t offset, uint64_t length) const {

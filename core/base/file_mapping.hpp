@@ -35,12 +35,13 @@ class FileMapping {
   // against the resident memory of the process; a later read brings them back from the file. A range past the end is cut.
   void drop_pages(uint64_t offset, uint64_t length) const;
 
-  // An error when the file is no longer as long as it was when it was opened.
+  // An error when the file is no longer as long as it was when it was opened, or was written to since (its time of modification).
   Status check_unchanged() const;
 
  private:
   std::span<const std::byte> bytes_;
   std::string path_;
+  int64_t modified_ns_ = 0;
   int file_ = -1;  // kept open for check_unchanged
 };
 

@@ -126,7 +126,8 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   // One flag per node of view.nodes.
   virtual Result<std::vector<bool>> supports(const SplitView& view) = 0;
-  // source_done(id) is called when the bytes of a weight are no longer needed: in here, or in a run of a plan while the set lives.
+  // source_done(id) is called when the bytes of a weight are no longer needed: in here, or, a copy of it, in a run of
+  // a plan while the set lives.
   virtual Result<std::unique_ptr<WeightSet>> import_weights(std::span<const WeightSource> weights,
                                                             const std::function<void(uint32_t id)>& source_done) = 0;
   virtual Result<std::unique_ptr<Buffer>> alloc(uint64_t size_bytes) = 0;

@@ -16,14 +16,15 @@ namespace minfer {
 class LoadedModel {
  public:
   // weight_data[id]: the bytes of each weight, in the model file or of a constant; they must outlive the model. source_done(id) tells that
-  // the bytes of one will not be read again; it is called in here or in a step, and must outlive the model too. Devices and architecture
+  // the bytes of one will not be read again; devices keep a copy and call it in here or in a step, so what it refers to must outlive the
+  // model too. Devices and architecture
   // must outlive the model.
   static Result<std::unique_ptr<LoadedModel>> load(ModelArchitecture& architecture, std::vector<Device*> devices, Placement placement,
                                                    std::span<const std::span<const std::byte>> weight_data,
                                                    const std::function<void(uint32_t id)>& source_done);
 
-  // For weights that are read where they lie for as long as the model lives: `intact` tells whether they still are what they were.
-  // Asked after each step, on the session's thread, before its results are handed out.
+  // For weights that are read where they lie, for as long as the model lives or until a device has packed them: `intact` tells whether they
+  // still are what they were. Asked after each step, on the session's thread, before its results are handed out.
   void watch_sources(std::function<Status()> intact) { sources_intact_ = std::move(intact); }
   Status check_sources() const { return sources_intact_ ? sources_intact_() : Status(); }
 

@@ -33,7 +33,7 @@ std::vector<OptionGroup> option_groups() {
                      "untimed repetitions before: one (of a single step: two), and until so much time has passed; default 2000"},
                     {"output", 'o', kValue, "FORMAT", "", "md, csv or json; default md"},
                     {"probe", 0, kFlag, "", "", "also measure what this machine can do at best, and give speeds as parts of it"},
-                    {"clock", 0, kFlag, "", "", "print the clock of one core in GHz, measured in a few milliseconds, and end"},
+                    {"clock", 0, kFlag, "", "", "print the clock of one core in GHz, measured in 50 ms, and end"},
                     {"n-ctx", 0, kValue, "N", "context.n_ctx", "context size; default: what the tests need"},
                     {"n-batch", 0, kValue, "N", "context.n_batch", "prompt tokens per step; default 512"},
                     kv_format_option(),

@@ -162,7 +162,8 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
   // Looking the pieces up takes most of the time to the first token that is not arithmetic: two threads share it.
   std::vector<MergeSlot> found(merges.size());
   const size_t half = merges.size() / 2;
-  auto second_half = std::async(std::launch::async, [&] { return find_merges(merges, half, merges.size(), found); });
+  // (No policy: where no thread can be had, get() does the work.)
+  auto second_half = std::async([&] { return find_merges(merges, half, merges.size(), found); });
   const Status first = find_merges(merges, 0, half, found);
   const Status second = second_half.get();
   MINFER_TRY(first);

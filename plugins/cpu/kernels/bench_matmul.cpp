@@ -106,7 +106,8 @@ void bench_pack(benchmark::State& state, WeightType type) {
   const size_t rows = 512, cols = 4864;
   std::vector<uint8_t> src(rows * gguf_row_bytes(type, cols), 0x5a);
   uint8_t* packed = huge_pages(group_count(rows) * packed_group_bytes(type, cols));
-  for (auto _ : state) pack_groups(type, src.data(), rows, cols, 0, group_count(rows), packed);
+  const MatmulKernels& kernels = matmul_kernels(best_isa());
+  for (auto _ : state) kernels.pack(type, src.data(), rows, cols, 0, group_count(rows), packed);
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(src.size()));
   std::free(packed);
 }

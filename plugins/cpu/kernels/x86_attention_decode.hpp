@@ -17,8 +17,7 @@
 namespace minfer::cpu {
 namespace {
 
-// K or V as stored: a matrix [k][lane] in panels of 16 lanes, read a vector at a time. With each 16 lanes come those at the same place of
-// the block that is read next, `ahead` bytes away, into the cache: blocks lie anywhere, and the hardware does not foresee them.
+// K or V as stored: a matrix [k][lane] in panels of 16 lanes, read a vector at a time.
 template <class Simd, KvFormat kFormat>
 struct StoredFloats {
   static constexpr int64_t kBytes = kFormat == KvFormat::kF32 ? 4 : 2;

@@ -13,11 +13,20 @@ using namespace minfer::test;
 
 namespace {
 
-// Untied, so that the embedding is read from the file for as long as the model lives.
-std::filesystem::path copy_of_untied_model(const TempDir& dir) {
+std::filesystem::path copy_of(const TempDir& dir, const char* model) {
   const auto path = dir.path() / "model.gguf";
-  std::filesystem::copy_file(data_dir() / "tiny/llama_untied_Q8_0.gguf", path);
+  std::filesystem::copy_file(data_dir() / "tiny" / model, path);
   return path;
+}
+
+// Untied, so that the embedding is read from the file for as long as the model lives.
+std::filesystem::path copy_of_untied_model(const TempDir& dir) { return copy_of(dir, "llama_untied_Q8_0.gguf"); }
+
+Result<std::vector<float>> forward(Session& session, const std::vector<int32_t>& tokens) {
+  const SeqChunk chunk{0, tokens, 1};
+  auto logits = session.forward({&chunk, 1});
+  if (!logits.ok()) return logits.error();
+  return std::vector<float>(logits->row(0).begin(), logits->row(0).end());
 }
 
 }  // namespace
@@ -53,4 +62,34 @@ TEST_CASE("cases/files: a file shortened under a loaded model ends the next step
   REQUIRE_FALSE(logits.ok());
   CHECK_THAT(logits.error().text, Catch::Contains("model.gguf") && Catch::Contains("and has 4096 now"));
   CHECK(session->cursor(0) == 3);
+}
+
+TEST_CASE("cases/files: a file shortened before the first step or behind the second of a model that is packed by then") {
+  survive_shortened_files();
+  const std::vector<int32_t> first = {1, 2, 3}, second = {200}, third = {250};
+  {
+    const TempDir dir;
+    const auto path = copy_of(dir, "llama_Q8_0.gguf");
+    const ModelOnCpu model(path);
+    const auto session = model.session(64);
+    std::filesystem::resize_file(path, 4096);
+    const auto logits = forward(*session, first);
+    REQUIRE_FALSE(logits.ok());
+    CHECK_THAT(logits.error().text, Catch::Contains("model.gguf") && Catch::Contains("and has 4096 now"));
+    CHECK_FALSE(forward(*session, first).ok());
+  }
+  const TempDir dir;
+  const auto path = copy_of(dir, "llama_Q8_0.gguf");
+  std::vector<std::vector<float>> thirds;
+  for (const bool shorten : {false, true}) {
+    const ModelOnCpu model(path);
+    const auto session = model.session(64);
+    REQUIRE(forward(*session, first).ok());
+    REQUIRE(forward(*session, second).ok());
+    if (shorten) std::filesystem::resize_file(path, 4096);
+    const auto logits = forward(*session, third);
+    REQUIRE(logits.ok());
+    thirds.push_back(*logits);
+  }
+  CHECK(thirds[0] == thirds[1]);
 }

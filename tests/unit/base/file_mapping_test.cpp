@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -111,6 +113,22 @@ TEST_CASE("base/file_mapping: a file that was shortened reads as zeros where it 
   const Status status = mapping.check_unchanged();
   REQUIRE_FALSE(status.ok());
   CHECK_THAT(status.error().text, Catch::Contains("shrinks' had 100000 bytes when it was opened and has 10 now"));
+}
+
+TEST_CASE("base/file_mapping: a file that was written to in place is noticed though it keeps its length") {
+  const TempDir dir;
+  const auto path = dir.path() / "rewritten";
+  std::ofstream(path) << "before";
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  auto opened = FileMapping::open(path);
+  REQUIRE(opened.ok());
+  FileMapping mapping;
+  mapping = std::move(*opened);
+  CHECK(mapping.check_unchanged().ok());
+  std::fstream(path, std::ios::in | std::ios::out) << "behind";
+  const Status status = mapping.check_unchanged();
+  REQUIRE_FALSE(status.ok());
+  CHECK_THAT(status.error().text, Catch::Contains("rewritten' was written to after it was opened"));
 }
 
 TEST_CASE("base/file_mapping: a bus error of another origin still ends the process") {

@@ -45,23 +45,27 @@ class TestBuffer final : public sdk::Buffer, Counted {
 
 class TestWeights final : public sdk::Weights, Counted {
  public:
+  explicit TestWeights(sdk::SourceDone done) : source_done(done) {}
+  sdk::SourceDone source_done;  // of an id beyond those of the list: said in a run
   uint64_t own_bytes() const noexcept override { return 42; }
 };
 
 // Runs nothing but a doubling of the first activation with a place.
 class TestPlan final : public sdk::Plan, Counted {
  public:
-  TestPlan(float* x, uint64_t n) : x_(x), n_(n) {}
+  TestPlan(float* x, uint64_t n, const TestWeights* weights) : x_(x), n_(n), weights_(weights) {}
   void run(const sdk::Step& step) override {
     if (step.should_stop()) sdk::fail(MI_CANCELLED, "stopped");
     for (uint32_t kind = 0; kind < MI_INPUT_COUNT + 1; ++kind)
       seen.input_bytes.push_back(static_cast<uint32_t>(step.input(kind).size_bytes));
     for (uint64_t i = 0; i < n_; ++i) x_[i] *= 2;
+    if (weights_) weights_->source_done(77);
   }
 
  private:
   float* x_;
   uint64_t n_;
+  const TestWeights* weights_;
 };
 
 class TestDevice final : public sdk::Device, Counted {
@@ -78,7 +82,7 @@ class TestDevice final : public sdk::Device, Counted {
       seen.weights.push_back(sdk::join(list[i].id, ' ', sdk::from_abi(list[i].name), ' ', list[i].dims[0], ' ', list[i].size_bytes));
       list.source_done(list[i].id);
     }
-    return std::make_unique<TestWeights>();
+    return std::make_unique<TestWeights>(list.source_done());
   }
   std::unique_ptr<sdk::Buffer> alloc(uint64_t n) override {
     if (n > 1000) throw std::bad_alloc();
@@ -122,7 +126,8 @@ class TestDevice final : public sdk::Device, Counted {
       if (!value.buffer) continue;
       seen.offset_bytes = value.offset_bytes;
       auto* bytes = static_cast<char*>(sdk::Buffer::from(value.buffer)->host_ptr());
-      return std::make_unique<TestPlan>(reinterpret_cast<float*>(bytes + value.offset_bytes), value.size_bytes / 4);
+      return std::make_unique<TestPlan>(reinterpret_cast<float*>(bytes + value.offset_bytes), value.size_bytes / 4,
+                                        static_cast<TestWeights*>(weights));
     }
     sdk::fail(MI_INVALID_ARGUMENT, "no value has a place");
   }
@@ -209,13 +214,14 @@ TEST_CASE("plugin/device_proxy: binds places and KV in a plan and hands over the
   auto* x = reinterpret_cast<float*>(static_cast<char*>(buffer->host_ptr()) + 64);
   for (int i = 0; i < 16; ++i) x[i] = static_cast<float>(i);
 
-  bool done = false;
+  uint32_t done_in_import = 0;  // 1 + the id
   const std::vector<std::byte> data(80);
   const WeightSource source{0, &kWeights[0], data};
-  auto weights = device.import_weights({&source, 1}, [&](uint32_t id) { done = id == 0; });
+  uint32_t done_in_run = 0;  // the function handed over is gone when the run calls it
+  auto weights = device.import_weights({&source, 1}, [&](uint32_t id) { (id == 0 ? done_in_import : done_in_run) = id + 1; });
   REQUIRE(weights.ok());
   CHECK(seen.weights == std::vector<std::string>{"0 embd 8 80"});
-  CHECK(done);
+  CHECK(done_in_import == 1);
   CHECK((*weights)->own_bytes() == 42);
 
   std::vector<SplitView::Place> places(graph.values.size());
@@ -243,7 +249,9 @@ TEST_CASE("plugin/device_proxy: binds places and KV in a plan and hands over the
   const std::vector<std::byte> positions(8);
   StepInputs inputs;
   inputs[static_cast<size_t>(InputKind::kPositions)] = positions;
+  CHECK(done_in_run == 0);
   REQUIRE((*plan)->run(inputs, nullptr).ok());
+  CHECK(done_in_run == 78);
   CHECK(x[15] == 30);
   CHECK(seen.input_bytes == std::vector<uint32_t>{0, 8, 0, 0, 0, 0, 0, 0});
 

@@ -1,4 +1,4 @@
-// Reads packed blocks into registers: 8 rows (half a group) at a time. Included by matmul_avx2.cpp only.
+// Reads packed blocks into registers: 8 rows (half a group) at a time. Included by matmul_avx2.cpp and pack_avx2.cpp.
 #pragma once
 
 #include <immintrin.h>
