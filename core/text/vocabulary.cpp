@@ -164,10 +164,10 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
   const size_t half = merges.size() / 2;
   // (No policy: where no thread can be had, get() does the work.)
   auto second_half = std::async([&] { return find_merges(merges, half, merges.size(), found); });
-  const Status first = find_merges(merges, 0, half, found);
-  const Status second = second_half.get();
-  MINFER_TRY(first);
-  MINFER_TRY(second);
+  Status first = find_merges(merges, 0, half, found);
+  Status second = second_half.get();
+  if (!first.ok()) return first;
+  if (!second.ok()) return second;
   for (const MergeSlot& merge : found) {
     size_t slot = hash_pair(merge.key) & merge_mask_;
     while (merges_[slot].key != kEmptyKey && merges_[slot].key != merge.key) slot = (slot + 1) & merge_mask_;
