@@ -41,19 +41,16 @@ po::options_description describe(const std::vector<OptionGroup>& groups) {
 }
 
 // "a, B,c" -> a b c: names of backends, in any case.
-std::vector<std::string> split_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> items;
+std::vector<std::string> split_names(const std::vector<std::string>& texts) {
+  std::vector<std::string> names;
   for (const std::string& text : texts) {
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      std::string item;
-      for (const char c : text.substr(begin, end - begin))
-        if (c != ' ') item += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      items.push_back(std::move(item));
-      begin = end + 1;
+    for (const std::string& item : split_list(text)) {
+      std::string& name = names.emplace_back();
+      for (const char c : item)
+        if (c != ' ') name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
   }
-  return items;
+  return names;
 }
 
 std::string option_column(const Option& option) {
@@ -175,7 +172,7 @@ Status apply_options(const std::vector<OptionGroup>& groups, const ParsedOptions
       } else {
         const std::vector<std::string> values = parsed.values(option.name);
         const bool commas = option.kind == OptionKind::kCommaList;
-        MINFER_TRY(apply_override_list(config, option.key, commas ? split_list(values) : values, origin, here));
+        MINFER_TRY(apply_override_list(config, option.key, commas ? split_names(values) : values, origin, here));
       }
     }
   }
@@ -217,6 +214,17 @@ std::string version_text(std::string_view program) { return text("{} {}\n", prog
 Result<uint32_t> number_option(const ParsedOptions& parsed, std::string_view name, uint32_t fallback, uint32_t min, uint32_t max) {
   if (!parsed.has(name)) return fallback;
   return whole_number(parsed.value(name), name, min, max);
+}
+
+std::vector<std::string> split_list(std::string_view list) {
+  std::vector<std::string> items(1);
+  for (const char c : list) {
+    if (c == ',')
+      items.emplace_back();
+    else
+      items.back() += c;
+  }
+  return items;
 }
 
 Result<uint32_t> whole_number(std::string_view text, std::string_view name, uint32_t min, uint32_t max) {

@@ -78,6 +78,8 @@ Result<uint32_t> number_option(const ParsedOptions& parsed, std::string_view nam
 
 // `text`, which option `name` was given, as such a number.
 Result<uint32_t> whole_number(std::string_view text, std::string_view name, uint32_t min, uint32_t max);
+// "a,b" -> a b; an empty item stays one.
+std::vector<std::string> split_list(std::string_view list);
 
 // Options that every program with a model has.
 OptionGroup model_options_group();

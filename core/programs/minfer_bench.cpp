@@ -67,18 +67,6 @@ Result<BenchFormat> format_option(const ParsedOptions& parsed) {
   return invalid("-o: '{}' is none of md, csv, json", name);
 }
 
-// "a,b" -> a b; an empty item stays one.
-std::vector<std::string> split_list(const std::string& list) {
-  std::vector<std::string> items(1);
-  for (const char c : list) {
-    if (c == ',')
-      items.emplace_back();
-    else
-      items.back() += c;
-  }
-  return items;
-}
-
 // The tokens of -p, -n or -d.
 Result<std::vector<uint32_t>> token_counts(const ParsedOptions& parsed, std::string_view name, uint32_t fallback) {
   if (!parsed.has(name)) return std::vector<uint32_t>{fallback};

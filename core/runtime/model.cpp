@@ -152,13 +152,14 @@ Status Model::import_weights(const ModelOptions& options, const Notice& notice) 
     std::vector<std::span<const std::byte>> data;
     std::function<void(uint64_t, uint64_t)> on_import;
     uint64_t n_bytes = 0;
-    std::atomic<size_t> n_left;
+    std::atomic<size_t> n_left = 0;  // weights that a device still reads; of one on two devices each counts
     std::atomic<bool> watch = true;
   };
   const auto taken = std::make_shared<Taken>();
   taken->data = data;
   taken->on_import = options.on_import;
-  taken->n_left = data.size();
+  for (uint32_t d = 0; d < devices_.size(); ++d)
+    for (uint32_t id = 0; id < data.size(); ++id) taken->n_left += placement.holds(d, id);
   const auto source_done = [this, &weights, taken](uint32_t id) {
     --taken->n_left;
     if (!weights[id].values.empty()) return;
