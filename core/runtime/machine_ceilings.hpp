@@ -11,7 +11,7 @@ namespace minfer {
 struct MachineCeilings {
   unsigned threads = 1;
   double clock_ghz = 0;  // from a loop of dependent additions: one per cycle
-  double read_gb_s = 0;  // all threads together, 512 MB in large pages, the best prefetch distance
+  double read_gb_s = 0;  // all threads together, 512 MB in large pages, the best number of streams and prefetch distance
 
   // Multiply-accumulates of 8-bit integers per cycle on one core, registers only, where n products of a lane may be added up before the
   // sum has to be widened.

@@ -22,30 +22,31 @@ inline __m256 load_weights(const uint8_t* group, size_t k, int half) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 }
 
-// n_groups groups side by side: the chain of one group alone waits for its own results.
-template <WeightType type, int n_groups>
-inline void gemv_float_groups(const MatmulArgs& args, size_t g, size_t group_bytes) {
-  const uint8_t* weights = static_cast<const uint8_t*>(args.weights) + g * group_bytes;
-  __m256 acc[n_groups][2];
-  for (int i = 0; i < n_groups; ++i) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
+// Groups first, first + stride, ... side by side: `groups` of them. The chain of one group alone would wait for its own results.
+template <WeightType type, size_t groups>
+inline void gemv_float_groups(const MatmulArgs& args, size_t first, size_t stride) {
+  const size_t group_bytes = packed_group_bytes(type, args.cols);
+  const uint8_t* weights = static_cast<const uint8_t*>(args.weights) + first * group_bytes;
+  const size_t step = stride * group_bytes;
+  __m256 acc[groups][2];
+  for (size_t i = 0; i < groups; ++i) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
   for (size_t k = 0; k < args.cols; ++k) {
     const __m256 x = _mm256_set1_ps(args.x[k]);
-    for (int i = 0; i < n_groups; ++i) {
-      const uint8_t* group = weights + static_cast<size_t>(i) * group_bytes;
-      if (k % (64 / (16 * float_bytes<type>())) == 0)
+    for (size_t i = 0; i < groups; ++i) {
+      const uint8_t* group = weights + i * step;
+      if (groups == 1 && k % (64 / (16 * float_bytes<type>())) == 0)  // several streams are left to the hardware: it is faster
         _mm_prefetch(reinterpret_cast<const char*>(group + k * 16 * float_bytes<type>() + prefetch_bytes(type)), _MM_HINT_T0);
       for (int h = 0; h < 2; ++h) acc[i][h] = _mm256_fmadd_ps(load_weights<type>(group, k, h), x, acc[i][h]);
     }
   }
-  for (int i = 0; i < n_groups; ++i) finish_rows<type>(args, (g + static_cast<size_t>(i)) * 16, 0, acc[i], nullptr);
+  for (size_t i = 0; i < groups; ++i) finish_rows<type>(args, (first + i * stride) * 16, 0, acc[i], nullptr);
 }
 
 template <WeightType type>
 void gemv_float(const MatmulArgs& args) {
-  const size_t group_bytes = packed_group_bytes(type, args.cols);
-  size_t g = args.group_begin;
-  for (; g + 4 <= args.group_end; g += 4) gemv_float_groups<type, 4>(args, g, group_bytes);
-  for (; g < args.group_end; ++g) gemv_float_groups<type, 1>(args, g, group_bytes);
+  const size_t run = (args.group_end - args.group_begin) / kStreams;
+  for (size_t g = 0; g < run; ++g) gemv_float_groups<type, kStreams>(args, args.group_begin + g, run);
+  for (size_t g = args.group_begin + kStreams * run; g < args.group_end; ++g) gemv_float_groups<type, 1>(args, g, 0);
 }
 
 constexpr size_t kFloatPanelCols = 256;

@@ -11,8 +11,8 @@ namespace {
 
 template <WeightType type>
 void matmul_quantised(const MatmulArgs& args) {
-  if (args.n_tokens == 1) return gemv<type, 1>(args);
-  args.n_tokens <= kFewTokens ? gemv<type, 0>(args) : gemm<type>(args);
+  if (args.n_tokens == 1) return gemv_one<type>(args);
+  args.n_tokens <= kFewTokens ? gemv_few<type>(args) : gemm<type>(args);
 }
 
 template <WeightType type>
