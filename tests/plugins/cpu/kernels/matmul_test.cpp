@@ -142,7 +142,8 @@ std::vector<Case> shape_cases(bool few = false) {
     for (size_t rows = 1; rows <= 50; rows += 7) cases.push_back({t.type, rows, cols(3), 1});
     for (size_t n_tokens = 1; n_tokens <= 40; n_tokens += few && n_tokens > 13 ? 6 : 1)
       cases.push_back({t.type, 1 + rng() % 50, cols(1 + rng() % 3), n_tokens});
-    cases.push_back({t.type, 48, t.cols == 256 ? 1280u : 1184u, 1});  // several slabs, the last not full
+    // Several slabs, the last not full; ranges of 4 and 10 groups, which a kernel may take several at a time of.
+    cases.push_back({t.type, 217, t.cols == 256 ? 1280u : 1184u, 1});
     cases.push_back({t.type, 48, t.cols == 256 ? 1280u : 1184u, 11});
     cases.push_back({t.type, few ? 150u : 200u, t.cols == 256 ? 768u : 608u, few ? 150u : 300u, Fill::kRandom, Activations::kRandom, 21});
   }
