@@ -9,6 +9,7 @@ namespace {
 // from memory.
 constexpr size_t kManyTokens = 8;
 constexpr size_t kFeaturesInTurn = 64;
+constexpr size_t kRangeRows = 64;  // a range has a multiple of these: as many groups as a kernel reads side by side
 
 // out[token][row - row_begin] for rows [row_begin, row_end) of a weight; row_begin is a multiple of 16.
 void multiply(const Worker& worker, const CpuWeight& weight, const float* bias, const Activations& activations,
@@ -49,7 +50,8 @@ void MatmulPhase::run(const Worker& worker) {
     }
   };
   if (activations.n_tokens < kManyTokens) {
-    share_ranges(worker, group_count(rows), [&](size_t begin, size_t end) { part(begin * kGroupRows, std::min(end * kGroupRows, rows)); });
+    share_ranges(worker, group_count(rows), kRangeRows / kGroupRows,
+                 [&](size_t begin, size_t end) { part(begin * kGroupRows, std::min(end * kGroupRows, rows)); });
   } else {
     share(worker, (rows + kFeaturesInTurn - 1) / kFeaturesInTurn, true,
           [&](size_t i) { part(i * kFeaturesInTurn, std::min((i + 1) * kFeaturesInTurn, rows)); });
@@ -92,7 +94,7 @@ void FfnPhase::run(const Worker& worker) {
       worker.failure.set(worker.phase, MI_INVALID_ARGUMENT, "an activation of the feed-forward is not finite", layer, -1);
   };
   if (n_tokens < kManyTokens) {
-    share_ranges(worker, (rows + 31) / 32, [&](size_t begin, size_t end) { part(begin * 32, std::min(end * 32, rows)); });
+    share_ranges(worker, (rows + 31) / 32, kRangeRows / 32, [&](size_t begin, size_t end) { part(begin * 32, std::min(end * 32, rows)); });
   } else {
     share(worker, (rows + width - 1) / width, true, [&](size_t i) { part(i * width, std::min((i + 1) * width, rows)); });
   }
