@@ -60,8 +60,7 @@ void MatmulPhase::run(const Worker& worker) {
 
 size_t FfnPhase::features_at_once(size_t n_tokens, size_t rows, unsigned n_threads) {
   if (n_tokens >= kManyTokens) return kFeaturesInTurn;
-  const size_t blocks = (rows + 31) / 32;
-  return (blocks + n_threads - 1) / n_threads * 32;
+  return longest_range((rows + 31) / 32, kRangeRows / 32, n_threads) * 32;
 }
 
 void FfnPhase::run(const Worker& worker) {

@@ -98,14 +98,19 @@ class Phase {
     for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
   }
 
-  // Hands out items [0, n) in ranges that become smaller: whoever is free takes seven eighths of an even share of what is left, in
-  // whole units. Streams are long, and yet all threads end at about the same time, also where one of them is slowed down.
+  // The first and longest range that share_ranges hands out of n items: seven eighths of an even share, in whole units.
+  static size_t longest_range(size_t n, size_t unit, unsigned n_threads) {
+    const size_t share = n_threads == 1 ? n : n * 7 / (8 * n_threads) + 1;
+    return std::min((share + unit - 1) / unit * unit, n);
+  }
+
+  // Hands out items [0, n) in ranges that become smaller: whoever is free takes the longest range of what is left. Streams are long,
+  // and yet all threads end at about the same time, also where one of them is slowed down.
   template <class Body>
   void share_ranges(const Worker& worker, size_t n, size_t unit, Body&& body) {
     size_t begin = next_.load(std::memory_order_relaxed);
     while (begin < n) {
-      const size_t share = (n - begin) * 7 / (8 * worker.n_threads) + 1;
-      const size_t end = worker.n_threads == 1 ? n : std::min(begin + (share + unit - 1) / unit * unit, n);
+      const size_t end = begin + longest_range(n - begin, unit, worker.n_threads);
       if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
       body(begin, end);
       begin = next_.load(std::memory_order_relaxed);
