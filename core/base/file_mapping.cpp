@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -154,6 +155,23 @@ Status FileMapping::check_unchanged() const {
   if (modified_ns(info) != modified_ns_)
     return io_error("'{}' was written to after it was opened: do not change a model file while it is in use", path_);
   return {};
+}
+
+void FileMapping::map_cached_pages(const std::atomic<bool>& stop) const {
+#if defined(RWF_NOWAIT)
+  // By reads: with madvise other threads would wait for this one whenever they allocate.
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  constexpr uint64_t kFaultAround = uint64_t{64} << 10;  // what Linux maps with one fault
+  for (uint64_t at = 0; at < size() && !stop.load(std::memory_order_relaxed); at += kPiece) {
+    char byte;
+    const iovec first = {&byte, 1};
+    if (preadv2(file_, &first, 1, static_cast<off_t>(at), RWF_NOWAIT) != 1) return;  // the first page stands for its piece
+    for (uint64_t i = at; i < std::min(at + kPiece, size()); i += kFaultAround)
+      static_cast<void>(*static_cast<const volatile std::byte*>(&bytes_[i]));
+  }
+#else
+  static_cast<void>(stop);
+#endif
 }
 
 void FileMapping::drop_pages(uint64_t offset, uint64_t length) const {

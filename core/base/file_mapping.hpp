@@ -5,6 +5,7 @@
 // check_unchanged() before what was read is used for anything. A library alone cannot do the first: signals belong to the program.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -34,6 +35,10 @@ class FileMapping {
   // Tells the system that the pages wholly inside [offset, offset + length) are not needed for now. They count no longer
   // against the resident memory of the process; a later read brings them back from the file. A range past the end is cut.
   void drop_pages(uint64_t offset, uint64_t length) const;
+
+  // Maps the pages that the system has in memory, so that reading them later costs no fault. Ends where the file would have to come
+  // from the disk, and soon after `stop` becomes true. Does nothing where the system cannot tell.
+  void map_cached_pages(const std::atomic<bool>& stop) const;
 
   // An error when the file is no longer as long as it was when it was opened, or was written to since (its time of modification).
   Status check_unchanged() const;

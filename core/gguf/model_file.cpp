@@ -102,6 +102,10 @@ void ModelFile::drop_pages(std::span<const std::byte> bytes) const {
   if (part != parts_.end()) part->drop_pages(static_cast<uint64_t>(bytes.data() - part->bytes().data()), bytes.size());
 }
 
+void ModelFile::map_cached_pages(const std::atomic<bool>& stop) const {
+  for (const FileMapping& part : parts_) part.map_cached_pages(stop);
+}
+
 Status ModelFile::check_unchanged() const {
   for (const FileMapping& part : parts_) MINFER_TRY(part.check_unchanged());
   return {};

@@ -2,6 +2,7 @@
 // Knows containers and tensors, no architecture. Errors name the file.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -27,6 +28,9 @@ class ModelFile {
 
   // Forgets the pages of `bytes`, a tensor's data or a part of it, once it was copied elsewhere. See FileMapping.
   void drop_pages(std::span<const std::byte> bytes) const;
+
+  // Maps the pages of all parts that are in memory already, until `stop`. See FileMapping.
+  void map_cached_pages(const std::atomic<bool>& stop) const;
 
   // An error when a part is no longer as long as it was when it was opened: what was read since may be wrong. See FileMapping.
   Status check_unchanged() const;

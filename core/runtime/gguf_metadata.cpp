@@ -38,6 +38,7 @@ Result<VocabularySource> read_vocabulary(const gguf::Metadata& metadata) {
   MINFER_ASSIGN(source.model, metadata.string("tokenizer.ggml.model"));
   MINFER_ASSIGN(source.pre, gguf::or_default(metadata.string("tokenizer.ggml.pre"), std::string_view()));
   MINFER_ASSIGN(const gguf::StringArray tokens, metadata.strings("tokenizer.ggml.tokens"));
+  source.tokens.reserve(tokens.size());
   source.tokens.assign(tokens.begin(), tokens.end());
   if (metadata.contains("tokenizer.ggml.token_type")) {
     MINFER_ASSIGN(const gguf::IntArray types, metadata.ints("tokenizer.ggml.token_type"));
@@ -46,6 +47,7 @@ Result<VocabularySource> read_vocabulary(const gguf::Metadata& metadata) {
   }
   if (metadata.contains("tokenizer.ggml.merges")) {
     MINFER_ASSIGN(const gguf::StringArray merges, metadata.strings("tokenizer.ggml.merges"));
+    source.merges.reserve(merges.size());
     source.merges.assign(merges.begin(), merges.end());
   }
   MINFER_ASSIGN(source.bos, optional_id(metadata, "tokenizer.ggml.bos_token_id"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 #include <set>
 
@@ -34,6 +35,20 @@ void report_unused(const gguf::TensorList& tensors, const std::vector<WeightInfo
   notice(text("{} of {} tensors of the file are not used by its architecture: {}", n_unused, tensors.size(), names));
 }
 
+// Maps the file's pages as long as it lives: reading the vocabulary keeps only one CPU busy.
+class PageMapper {
+ public:
+  explicit PageMapper(const gguf::ModelFile& file) : work_(std::async([this, &file] { file.map_cached_pages(stop_); })) {}
+  ~PageMapper() {
+    stop_ = true;
+    work_.wait();  // where no thread could be had, the work begins and ends here
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::future<void> work_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::Registry& registry, const Notice& notice) {
@@ -41,6 +56,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::
     MINFER_TRY(registry.check_named());
     MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
     std::unique_ptr<Model> model(new Model(std::move(file)));
+    const PageMapper mapper(model->file_);
     const std::string name = options.path.string();
     if (Status read = model->read_file(options, registry); !read.ok()) return read.error().in(name);
     MINFER_TRY(model->open_backends(options, registry, notice));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <future>
 
 #include "base/utf8.hpp"
 #include "base/utf8_decode.hpp"
@@ -30,15 +29,18 @@ constexpr std::array<uint16_t, kAlphabetSize> kByteOfCharacter = [] {
 // Appends the bytes that a text in the byte alphabet stands for. False (and nothing appended) when it is not in the alphabet.
 bool append_decoded(std::string_view text, std::string& out) {
   const size_t begin = out.size();
+  out.resize(begin + text.size());  // a character stands for one byte
+  char* end = out.data() + begin;
   for (size_t pos = 0; pos < text.size();) {
     const Utf8Char c = utf8_at(text, pos);
     if (c.code_point >= kAlphabetSize || kByteOfCharacter[c.code_point] == kNotInAlphabet) {
       out.resize(begin);
       return false;
     }
-    out.push_back(static_cast<char>(kByteOfCharacter[c.code_point]));
+    *end++ = static_cast<char>(kByteOfCharacter[c.code_point]);
     pos += c.size;
   }
+  out.resize(static_cast<size_t>(end - out.data()));
   return true;
 }
 
@@ -59,6 +61,13 @@ uint32_t hash_bytes(std::string_view bytes) {
   mix(word);
   return static_cast<uint32_t>(h);
 }
+
+// A table of many tokens is larger than the nearer caches: what is looked up is asked for this many entries ahead.
+constexpr size_t kAhead = 16;
+
+constexpr std::string_view kNoFirstPiece = ": its first piece is not in tokenizer.ggml.tokens";
+constexpr std::string_view kNoSecondPiece = ": its second piece is not in tokenizer.ggml.tokens";
+constexpr std::string_view kNoMergedPiece = ": the merged piece is not in tokenizer.ggml.tokens";
 
 // Ids, ranks and offsets are 32 bits wide and tables are twice as large as what they hold.
 constexpr size_t kMaxEntries = size_t{1} << 28;
@@ -96,19 +105,24 @@ Status Vocabulary::add_tokens(const VocabularySource& source) {
   offsets_.reserve(tokens.size() + 1);
   offsets_.push_back(0);
   types_.reserve(tokens.size());
-  token_slots_.resize(std::bit_ceil(tokens.size() * 2));
-  const size_t mask = token_slots_.size() - 1;
+  std::vector<TokenSlot> by_merges;
+  by_merges.reserve(tokens.size());
   for (TokenId id = 0; id < tokens.size(); ++id) {
     const int64_t type = source.token_types[id];
     if (type < 1 || type > 6) return invalid("tokenizer.ggml.token_type[{}] is {}; token types are 1 to 6", id, type);
     types_.push_back(static_cast<TokenType>(type));
     // Only normal tokens are written in the byte alphabet and made by merges; the others are their own text.
-    const bool by_merges = types_[id] == TokenType::kNormal && append_decoded(tokens[id], bytes_);
-    if (!by_merges) bytes_.append(tokens[id]);
+    const bool decoded = types_[id] == TokenType::kNormal && append_decoded(tokens[id], bytes_);
+    if (!decoded) bytes_.append(tokens[id]);
     offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
     if (types_[id] == TokenType::kControl || types_[id] == TokenType::kUserDefined) special_.push_back(id);
-    if (!by_merges) continue;
-    const uint32_t hash = hash_bytes(bytes(id));
+    if (decoded) by_merges.push_back({hash_bytes(bytes(id)), id});
+  }
+  token_slots_.resize(std::bit_ceil(tokens.size() * 2));
+  const size_t mask = token_slots_.size() - 1;
+  for (size_t i = 0; i < by_merges.size(); ++i) {
+    if (i + kAhead < by_merges.size()) prefetch_slot(by_merges[i + kAhead].hash);
+    const auto [hash, id] = by_merges[i];
     size_t slot = hash & mask;
     while (token_slots_[slot].id != kNoToken && !(token_slots_[slot].hash == hash && bytes(token_slots_[slot].id) == bytes(id)))
       slot = (slot + 1) & mask;
@@ -121,8 +135,9 @@ Status Vocabulary::add_tokens(const VocabularySource& source) {
   return {};
 }
 
-TokenId Vocabulary::find(std::string_view wanted) const {
-  const uint32_t hash = hash_bytes(wanted);
+TokenId Vocabulary::find(std::string_view wanted) const { return find(wanted, hash_bytes(wanted)); }
+
+TokenId Vocabulary::find(std::string_view wanted, uint32_t hash) const {
   const size_t mask = token_slots_.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const TokenSlot& slot = token_slots_[i];
@@ -159,45 +174,51 @@ Status Vocabulary::add_merges(const std::vector<std::string_view>& merges) {
     return invalid("tokenizer.ggml.merges has {} entries; at most {} are supported", merges.size(), kMaxEntries);
   merges_.resize(std::bit_ceil(merges.size() + merges.size() / 2 + 1));  // never full: a search ends at a gap
   merge_mask_ = merges_.size() - 1;
-  // Looking the pieces up takes most of the time to the first token that is not arithmetic: two threads share it.
-  std::vector<MergeSlot> found(merges.size());
-  const size_t half = merges.size() / 2;
-  // (No policy: where no thread can be had, get() does the work.)
-  auto second_half = std::async([&] { return find_merges(merges, half, merges.size(), found); });
-  Status first = find_merges(merges, 0, half, found);
-  Status second = second_half.get();
-  if (!first.ok()) return first;
-  if (!second.ok()) return second;
-  for (const MergeSlot& merge : found) {
-    size_t slot = hash_pair(merge.key) & merge_mask_;
-    while (merges_[slot].key != kEmptyKey && merges_[slot].key != merge.key) slot = (slot + 1) & merge_mask_;
-    if (merges_[slot].key == kEmptyKey) merges_[slot] = merge;  // of a repeated merge the first counts
-  }
+  for (size_t rank = 0; rank < merges.size(); rank += kAhead)
+    MINFER_TRY(add_merge_block(std::span(merges).subspan(rank, std::min(kAhead, merges.size() - rank)), static_cast<uint32_t>(rank)));
   return {};
 }
 
-Status Vocabulary::find_merges(const std::vector<std::string_view>& merges, size_t begin, size_t end, std::vector<MergeSlot>& found) const {
-  std::string joined;
-  for (size_t rank = begin; rank < end; ++rank) {
-    const std::string_view text = merges[rank];
+Status Vocabulary::add_merge_block(std::span<const std::string_view> merges, uint32_t first_rank) {
+  const auto wrong = [&](size_t i, std::string_view what) {
+    return invalid("tokenizer.ggml.merges[{}] is {}{}", first_rank + i, quote(merges[i]), what);
+  };
+  struct Piece {
+    size_t begin, end;  // in `decoded`
+    uint32_t hash;
+  };
+  std::string decoded;
+  std::array<std::array<Piece, 3>, kAhead> pieces;  // left, right, both
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const std::string_view text = merges[i];
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == text.size())
-      return invalid("tokenizer.ggml.merges[{}] is {}; expected two pieces with a space between", rank, quote(text));
-    joined.clear();
-    const bool left_readable = append_decoded(text.substr(0, space), joined);
-    const size_t cut = joined.size();
-    const bool right_readable = append_decoded(text.substr(space + 1), joined);
-    const std::string_view both = joined;
-    const TokenId left = left_readable ? find(both.substr(0, cut)) : kNoToken;
-    if (left == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: its first piece is not in tokenizer.ggml.tokens", rank, quote(text));
-    const TokenId right = right_readable ? find(both.substr(cut)) : kNoToken;
-    if (right == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: its second piece is not in tokenizer.ggml.tokens", rank, quote(text));
-    const TokenId result = find(both);
-    if (result == kNoToken)
-      return invalid("tokenizer.ggml.merges[{}] is {}: the merged piece is not in tokenizer.ggml.tokens", rank, quote(text));
-    found[rank] = {uint64_t{left} << 32 | right, {static_cast<uint32_t>(rank), result}};
+      return wrong(i, "; expected two pieces with a space between");
+    const size_t begin = decoded.size();
+    if (!append_decoded(text.substr(0, space), decoded)) return wrong(i, kNoFirstPiece);
+    const size_t cut = decoded.size();
+    if (!append_decoded(text.substr(space + 1), decoded)) return wrong(i, kNoSecondPiece);
+    pieces[i] = {{{begin, cut, 0}, {cut, decoded.size(), 0}, {begin, decoded.size(), 0}}};
+    for (Piece& piece : pieces[i]) {
+      piece.hash = hash_bytes(std::string_view(decoded).substr(piece.begin, piece.end - piece.begin));
+      prefetch_slot(piece.hash);
+    }
+  }
+  std::array<MergeSlot, kAhead> found;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    std::array<TokenId, 3> ids;
+    for (size_t k = 0; k < ids.size(); ++k) {
+      const Piece& piece = pieces[i][k];
+      ids[k] = find(std::string_view(decoded).substr(piece.begin, piece.end - piece.begin), piece.hash);
+      if (ids[k] == kNoToken) return wrong(i, k == 0 ? kNoFirstPiece : k == 1 ? kNoSecondPiece : kNoMergedPiece);
+    }
+    found[i] = {uint64_t{ids[0]} << 32 | ids[1], {first_rank + static_cast<uint32_t>(i), ids[2]}};
+    __builtin_prefetch(&merges_[hash_pair(found[i].key) & merge_mask_]);
+  }
+  for (const MergeSlot& merge : std::span(found).first(merges.size())) {
+    size_t slot = hash_pair(merge.key) & merge_mask_;
+    while (merges_[slot].key != kEmptyKey && merges_[slot].key != merge.key) slot = (slot + 1) & merge_mask_;
+    if (merges_[slot].key == kEmptyKey) merges_[slot] = merge;  // of a repeated merge the first counts
   }
   return {};
 }

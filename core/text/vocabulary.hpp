@@ -88,8 +88,12 @@ class Vocabulary {
   Status add_tokens(const VocabularySource& source);
   Status add_special_ids(const VocabularySource& source);
   Status add_merges(const std::vector<std::string_view>& merges);
-  // found[begin .. end): the merges of these ranks.
-  Status find_merges(const std::vector<std::string_view>& merges, size_t begin, size_t end, std::vector<MergeSlot>& found) const;
+  // At most kAhead merges: their look-ups wait for memory together.
+  Status add_merge_block(std::span<const std::string_view> merges, uint32_t first_rank);
+
+  // `hash`: of the bytes.
+  TokenId find(std::string_view bytes, uint32_t hash) const;
+  void prefetch_slot(uint32_t hash) const { __builtin_prefetch(&token_slots_[hash & (token_slots_.size() - 1)]); }
 
   std::string bytes_;              // all tokens one after the other
   std::vector<uint32_t> offsets_;  // size() + 1 entries into bytes_

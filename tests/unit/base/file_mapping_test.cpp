@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -94,6 +95,22 @@ TEST_CASE("base/file_mapping: dropped pages leave memory and read back the same"
   mapping->drop_pages(0, UINT64_MAX);  // cut at the end, the last partial page included
   CHECK(resident_kib(mapping->bytes().data()) == 0);
   CHECK(text_of(*mapping) == bytes);
+}
+
+TEST_CASE("base/file_mapping: pages that are in memory are mapped ahead until told to stop") {
+  TempDir dir;
+  const size_t size = size_t{3} << 20;
+  write_file(dir.path() / "a", std::string(size, 'x'));
+  auto mapping = FileMapping::open(dir.path() / "a");
+  REQUIRE(mapping.ok());
+  const std::byte* address = mapping->bytes().data();
+  std::atomic<bool> stop{true};
+  mapping->map_cached_pages(stop);
+  REQUIRE(resident_kib(address) == 0);
+  stop = false;
+  mapping->map_cached_pages(stop);
+  if (resident_kib(address) == 0) test::skip("this file system cannot tell whether a page is in memory");
+  CHECK(resident_kib(address) >= static_cast<long>(size / 65536 * 4));  // a page of every 64 KiB, and what the system maps around it
 }
 
 TEST_CASE("base/file_mapping: a file that was shortened reads as zeros where it is gone and says so when asked") {
