@@ -55,6 +55,28 @@ TEST_CASE("text/vocabulary: refuses merges it cannot apply and quotes them", "[t
   CHECK_THAT(refusal([](auto& s) { s.merges[0] = "q zzz"; }), Contains("merges[0] is 'q zzz'") && Contains("second piece"));
   CHECK_THAT(refusal([](auto& s) { s.merges[0] = "a b c"; }), Contains("merges[0] is 'a b c'") && Contains("second piece"));
   CHECK_THAT(refusal([](auto& s) { s.merges[0] = "q z"; }), Contains("merges[0] is 'q z'") && Contains("merged piece"));
+  const auto late = [](auto& s) {  // behind many that are in order
+    s.merges.resize(40, s.merges[0]);
+    s.merges.push_back("q z");
+  };
+  CHECK_THAT(refusal(late), Contains("merges[40] is 'q z'") && Contains("merged piece"));
+}
+
+TEST_CASE("text/vocabulary: every merge has its rank and its result", "[text]") {
+  test::OwnedVocabulary source = test::byte_vocabulary();
+  source.merges.clear();
+  for (char c = 'a'; c <= 'z'; ++c) {
+    source.add(std::string("q") + c, TokenType::kNormal);
+    source.merges.push_back(std::string("q ") + c);
+  }
+  const auto v = Vocabulary::build(source.source());
+  REQUIRE(v.ok());
+  for (char c = 'a'; c <= 'z'; ++c) {
+    const Vocabulary::Merge merge = v->merge('q', static_cast<TokenId>(c));
+    CHECK(merge.rank == static_cast<uint32_t>(c - 'a'));
+    CHECK(merge.result != kNoToken);
+    if (merge.result != kNoToken) CHECK(v->bytes(merge.result) == std::string("q") + c);
+  }
 }
 
 TEST_CASE("text/vocabulary: of a repeated token text the lowest id is used, of a repeated merge the first", "[text]") {
