@@ -157,19 +157,23 @@ Status FileMapping::check_unchanged() const {
   return {};
 }
 
-void FileMapping::map_cached_pages(const std::atomic<bool>& stop) const {
+void FileMapping::map_cached_pages(uint64_t offset, uint64_t length, const std::atomic<bool>& stop) const {
 #if defined(RWF_NOWAIT)
   // By reads: with madvise other threads would wait for this one whenever they allocate.
   constexpr uint64_t kPiece = uint64_t{1} << 20;
   constexpr uint64_t kFaultAround = uint64_t{64} << 10;  // what Linux maps with one fault
-  for (uint64_t at = 0; at < size() && !stop.load(std::memory_order_relaxed); at += kPiece) {
+  if (offset >= size()) return;
+  const uint64_t end = offset + std::min(length, size() - offset);
+  for (uint64_t piece = offset; piece < end && !stop.load(std::memory_order_relaxed); piece += std::min(kPiece, end - piece)) {
     char byte;
     const iovec first = {&byte, 1};
-    if (preadv2(file_, &first, 1, static_cast<off_t>(at), RWF_NOWAIT) != 1) return;  // the first page stands for its piece
-    for (uint64_t i = at; i < std::min(at + kPiece, size()); i += kFaultAround)
-      static_cast<void>(*static_cast<const volatile std::byte*>(&bytes_[i]));
+    if (preadv2(file_, &first, 1, static_cast<off_t>(piece), RWF_NOWAIT) != 1) return;  // the first page stands for its piece
+    for (uint64_t i = 0; i < std::min(kPiece, end - piece); i += kFaultAround)
+      static_cast<void>(*static_cast<const volatile std::byte*>(&bytes_[piece + i]));
   }
 #else
+  static_cast<void>(offset);
+  static_cast<void>(length);
   static_cast<void>(stop);
 #endif
 }

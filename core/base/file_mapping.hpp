@@ -36,9 +36,10 @@ class FileMapping {
   // against the resident memory of the process; a later read brings them back from the file. A range past the end is cut.
   void drop_pages(uint64_t offset, uint64_t length) const;
 
-  // Maps the pages that the system has in memory, so that reading them later costs no fault. Ends where the file would have to come
-  // from the disk, and soon after `stop` becomes true. Does nothing where the system cannot tell.
-  void map_cached_pages(const std::atomic<bool>& stop) const;
+  // Maps the pages of [offset, offset + length) that the system has in memory, so that reading them later costs no fault. Ends where
+  // the file would have to come from the disk, and soon after `stop` becomes true. Does nothing where the system cannot tell. A range
+  // past the end is cut.
+  void map_cached_pages(uint64_t offset, uint64_t length, const std::atomic<bool>& stop) const;
 
   // An error when the file is no longer as long as it was when it was opened, or was written to since (its time of modification).
   Status check_unchanged() const;

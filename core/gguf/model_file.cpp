@@ -93,17 +93,21 @@ uint64_t ModelFile::total_bytes() const {
   return sum;
 }
 
-void ModelFile::drop_pages(std::span<const std::byte> bytes) const {
-  const auto inside = [&](const FileMapping& part) {
+std::pair<const FileMapping*, uint64_t> ModelFile::place_of(std::span<const std::byte> bytes) const {
+  for (const FileMapping& part : parts_) {
     const std::byte* begin = part.bytes().data();
-    return std::less_equal<>()(begin, bytes.data()) && std::less<>()(bytes.data(), begin + part.size());
-  };
-  const auto part = std::find_if(parts_.begin(), parts_.end(), inside);
-  if (part != parts_.end()) part->drop_pages(static_cast<uint64_t>(bytes.data() - part->bytes().data()), bytes.size());
+    if (std::less_equal<>()(begin, bytes.data()) && std::less<>()(bytes.data(), begin + part.size()))
+      return {&part, static_cast<uint64_t>(bytes.data() - begin)};
+  }
+  return {nullptr, 0};
 }
 
-void ModelFile::map_cached_pages(const std::atomic<bool>& stop) const {
-  for (const FileMapping& part : parts_) part.map_cached_pages(stop);
+void ModelFile::drop_pages(std::span<const std::byte> bytes) const {
+  if (const auto [part, offset] = place_of(bytes); part) part->drop_pages(offset, bytes.size());
+}
+
+void ModelFile::map_cached_pages(std::span<const std::byte> bytes, const std::atomic<bool>& stop) const {
+  if (const auto [part, offset] = place_of(bytes); part) part->map_cached_pages(offset, bytes.size(), stop);
 }
 
 Status ModelFile::check_unchanged() const {

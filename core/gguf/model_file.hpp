@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -29,13 +30,16 @@ class ModelFile {
   // Forgets the pages of `bytes`, a tensor's data or a part of it, once it was copied elsewhere. See FileMapping.
   void drop_pages(std::span<const std::byte> bytes) const;
 
-  // Maps the pages of all parts that are in memory already, until `stop`. See FileMapping.
-  void map_cached_pages(const std::atomic<bool>& stop) const;
+  // Maps the pages of `bytes`, a tensor's data, that are in memory, until `stop`. See FileMapping.
+  void map_cached_pages(std::span<const std::byte> bytes, const std::atomic<bool>& stop) const;
 
   // An error when a part is no longer as long as it was when it was opened: what was read since may be wrong. See FileMapping.
   Status check_unchanged() const;
 
  private:
+  // Where bytes of a tensor lie: the part, or null, and the offset in it.
+  std::pair<const FileMapping*, uint64_t> place_of(std::span<const std::byte> bytes) const;
+
   friend Result<ModelFile> open_model_file(const std::filesystem::path& path);
   static Result<ModelFile> open_parts(const std::filesystem::path& path);
 

@@ -35,10 +35,15 @@ void report_unused(const gguf::TensorList& tensors, const std::vector<WeightInfo
   notice(text("{} of {} tensors of the file are not used by its architecture: {}", n_unused, tensors.size(), names));
 }
 
-// Maps the file's pages as long as it lives: reading the vocabulary keeps only one CPU busy.
+// Maps the pages of the matrices, which the first step reads whole, as long as it lives: what else loading does keeps one CPU busy.
 class PageMapper {
  public:
-  explicit PageMapper(const gguf::ModelFile& file) : work_(std::async([this, &file] { file.map_cached_pages(stop_); })) {}
+  PageMapper(const gguf::ModelFile& file, const std::vector<WeightInfo>& weights)
+      : work_(std::async([this, &file, &weights] {
+          for (const WeightInfo& weight : weights)
+            if (const gguf::Tensor* tensor = file.tensors().find(weight.name); tensor && weight.roles & kRoleMatrix)
+              file.map_cached_pages(tensor->bytes, stop_);
+        })) {}
   ~PageMapper() {
     stop_ = true;
     work_.wait();  // where no thread could be had, the work begins and ends here
@@ -56,19 +61,26 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::
     MINFER_TRY(registry.check_named());
     MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
     std::unique_ptr<Model> model(new Model(std::move(file)));
-    const PageMapper mapper(model->file_);
     const std::string name = options.path.string();
-    if (Status read = model->read_file(options, registry); !read.ok()) return read.error().in(name);
-    MINFER_TRY(model->open_backends(options, registry, notice));
+    if (Status opened = model->open_architecture(options, registry); !opened.ok()) return opened.error().in(name);
+    {
+      const PageMapper mapper(model->file_, model->architecture_->weights());
+      if (Status read = model->read_tokenizer(); !read.ok()) return read.error().in(name);
+      MINFER_TRY(model->open_backends(options, registry, notice));
+    }
     if (Status imported = model->import_weights(options, notice); !imported.ok()) return imported.error().in(name);
     return model;
   });
 }
 
-Status Model::read_file(const ModelOptions& options, plugin::Registry& registry) {
-  const gguf::Metadata& metadata = file_.metadata();
+Status Model::open_architecture(const ModelOptions& options, plugin::Registry& registry) {
   const GgufMetadata source(file_);
   MINFER_ASSIGN(architecture_, registry.open_model(source, options.architecture, options.architecture_where));
+  return {};
+}
+
+Status Model::read_tokenizer() {
+  const gguf::Metadata& metadata = file_.metadata();
   MINFER_ASSIGN(const VocabularySource vocabulary, read_vocabulary(metadata));
   MINFER_ASSIGN(Tokenizer tokenizer, Tokenizer::create(vocabulary));
   tokenizer_.emplace(std::move(tokenizer));

@@ -59,7 +59,8 @@ class Model {
 
  private:
   explicit Model(gguf::ModelFile file) : file_(std::move(file)) {}
-  Status read_file(const ModelOptions& options, plugin::Registry& registry);
+  Status open_architecture(const ModelOptions& options, plugin::Registry& registry);
+  Status read_tokenizer();
   std::string weight_types() const;
   Status open_backends(const ModelOptions& options, plugin::Registry& registry, const Notice& notice);
   Status import_weights(const ModelOptions& options, const Notice& notice);
