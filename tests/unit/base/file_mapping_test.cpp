@@ -99,7 +99,7 @@ TEST_CASE("base/file_mapping: dropped pages leave memory and read back the same"
 
 TEST_CASE("base/file_mapping: pages that are in memory are mapped ahead until told to stop") {
   TempDir dir;
-  const size_t size = size_t{3} << 20;
+  const size_t size = size_t{16} << 20;
   write_file(dir.path() / "a", std::string(size, 'x'));
   auto mapping = FileMapping::open(dir.path() / "a");
   REQUIRE(mapping.ok());
@@ -115,7 +115,7 @@ TEST_CASE("base/file_mapping: pages that are in memory are mapped ahead until to
   if (half == 0) test::skip("this file system cannot tell whether a page is in memory");
   const long least = static_cast<long>(size / 65536 * 4);  // a page of every 64 KiB, and what the system maps around it
   CHECK(half >= least / 2);
-  CHECK(half <= static_cast<long>(size / 2 / 1024) + 64);
+  CHECK(half <= static_cast<long>(size / 2 / 1024) + 4096);  // the system maps up to 2 MiB around what is read
   mapping->map_cached_pages(0, size, stop);
   CHECK(resident_kib(address) >= least);
 }
