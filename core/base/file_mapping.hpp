@@ -37,8 +37,8 @@ class FileMapping {
   void drop_pages(uint64_t offset, uint64_t length) const;
 
   // Maps the pages of [offset, offset + length) that the system has in memory, so that reading them later costs no fault. Ends where
-  // the file would have to come from the disk, and soon after `stop` becomes true. Does nothing where the system cannot tell. A range
-  // past the end is cut.
+  // it says that it does not have them (asked once per MiB), and within a MiB after `stop` becomes true. Does nothing where the system
+  // cannot tell. A range past the end is cut.
   void map_cached_pages(uint64_t offset, uint64_t length, const std::atomic<bool>& stop) const;
 
   // An error when the file is no longer as long as it was when it was opened, or was written to since (its time of modification).

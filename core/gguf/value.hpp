@@ -2,6 +2,7 @@
 // The views and arrays here are valid as long as the mapping they came from.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -97,7 +98,8 @@ class NumberArray {
 using IntArray = NumberArray<int64_t, load_integer>;
 using FloatArray = NumberArray<double, load_float>;
 
-// An array of strings, in order: each string is found behind the one before it.
+// An array of strings, in order: each string is found behind the one before it. The lengths were checked when the file was opened; should
+// the file lose its pages since, they read as zeros, and the iteration still ends at the end.
 class StringArray {
  public:
   class Iterator {
@@ -109,10 +111,11 @@ class StringArray {
     using reference = std::string_view;
 
     Iterator() = default;
-    explicit Iterator(const std::byte* at) : at_(at) {}
-    std::string_view operator*() const { return {reinterpret_cast<const char*>(at_ + 8), load<uint64_t>(at_)}; }
+    explicit Iterator(std::span<const std::byte> rest) : rest_(rest) {}
+    std::string_view operator*() const { return {reinterpret_cast<const char*>(rest_.data() + 8), length()}; }
     Iterator& operator++() {
-      at_ += 8 + load<uint64_t>(at_);
+      rest_ = rest_.subspan(8 + length());
+      if (rest_.size() < 8) rest_ = rest_.last(0);
       return *this;
     }
     Iterator operator++(int) {
@@ -120,17 +123,19 @@ class StringArray {
       ++*this;
       return before;
     }
-    friend bool operator==(const Iterator&, const Iterator&) = default;
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.rest_.data() == b.rest_.data(); }
 
    private:
-    const std::byte* at_ = nullptr;
+    uint64_t length() const { return std::min<uint64_t>(load<uint64_t>(rest_.data()), rest_.size() - 8); }
+
+    std::span<const std::byte> rest_;
   };
 
   StringArray() = default;
   explicit StringArray(const Value& value) : size_(value.count), bytes_(value.bytes) {}
   size_t size() const { return size_; }
-  Iterator begin() const { return Iterator(bytes_.data()); }
-  Iterator end() const { return Iterator(bytes_.data() + bytes_.size()); }
+  Iterator begin() const { return Iterator(bytes_); }
+  Iterator end() const { return Iterator(bytes_.last(0)); }
 
  private:
   size_t size_ = 0;

@@ -62,13 +62,18 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, plugin::
     MINFER_ASSIGN(gguf::ModelFile file, gguf::open_model_file(options.path));
     std::unique_ptr<Model> model(new Model(std::move(file)));
     const std::string name = options.path.string();
-    if (Status opened = model->open_architecture(options, registry); !opened.ok()) return opened.error().in(name);
+    // A file that was cut since it was opened says so, and not what its zeros look like.
+    const auto of_file = [&](const Error& error) {
+      const Status unchanged = model->file_.check_unchanged();
+      return unchanged.ok() ? error.in(name) : unchanged.error();
+    };
+    if (Status opened = model->open_architecture(options, registry); !opened.ok()) return of_file(opened.error());
     {
       const PageMapper mapper(model->file_, model->architecture_->weights());
-      if (Status read = model->read_tokenizer(); !read.ok()) return read.error().in(name);
+      if (Status read = model->read_tokenizer(); !read.ok()) return of_file(read.error());
       MINFER_TRY(model->open_backends(options, registry, notice));
     }
-    if (Status imported = model->import_weights(options, notice); !imported.ok()) return imported.error().in(name);
+    if (Status imported = model->import_weights(options, notice); !imported.ok()) return of_file(imported.error());
     return model;
   });
 }

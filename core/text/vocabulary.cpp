@@ -62,7 +62,7 @@ uint32_t hash_bytes(std::string_view bytes) {
   return static_cast<uint32_t>(h);
 }
 
-// A table of many tokens is larger than the nearer caches: what is looked up is asked for this many entries ahead.
+// A table of many tokens is larger than the nearer caches: tokens are asked for this many entries ahead, merges in blocks of as many.
 constexpr size_t kAhead = 16;
 
 constexpr std::string_view kNoFirstPiece = ": its first piece is not in tokenizer.ggml.tokens";

@@ -9,7 +9,7 @@ namespace {
 // from memory.
 constexpr size_t kManyTokens = 8;
 constexpr size_t kFeaturesInTurn = 64;
-constexpr size_t kRangeRows = 64;  // a range has a multiple of these: as many groups as a kernel reads side by side
+constexpr size_t kRangeRows = 64;  // long ranges have a multiple of these: as many groups as a kernel reads side by side
 
 // out[token][row - row_begin] for rows [row_begin, row_end) of a weight; row_begin is a multiple of 16.
 void multiply(const Worker& worker, const CpuWeight& weight, const float* bias, const Activations& activations,

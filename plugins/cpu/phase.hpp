@@ -98,14 +98,15 @@ class Phase {
     for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
   }
 
-  // The first and longest range that share_ranges hands out of n items: seven eighths of an even share, in whole units.
+  // The first and longest range that share_ranges hands out of n items: seven eighths of an even share; from two units on, whole units.
   static size_t longest_range(size_t n, size_t unit, unsigned n_threads) {
-    const size_t share = n_threads == 1 ? n : n * 7 / (8 * n_threads) + 1;
-    return std::min((share + unit - 1) / unit * unit, n);
+    if (n_threads == 1) return n;
+    const size_t share = std::max<size_t>(n * 7 / (8 * n_threads), 1);
+    return share < 2 * unit ? share : std::min((share + unit - 1) / unit * unit, n);
   }
 
   // Hands out items [0, n) in ranges that become smaller: whoever is free takes the longest range of what is left. Streams are long,
-  // and yet all threads end at about the same time, also where one of them is slowed down.
+  // and what comes last is short, so that all threads end at about the same time.
   template <class Body>
   void share_ranges(const Worker& worker, size_t n, size_t unit, Body&& body) {
     size_t begin = next_.load(std::memory_order_relaxed);

@@ -138,3 +138,22 @@ TEST_CASE("gguf/metadata: values are described on one line and long arrays are c
   CHECK(shown("longer").size() < 66000);
   CHECK_THAT(shown("longer"), Catch::EndsWith("... (70000 bytes)"));
 }
+
+TEST_CASE("gguf/metadata: an array of strings whose file lost its pages ends at its end", "[gguf]") {
+  std::vector<std::byte> bytes(8 + 6 + 8 + 7);  // two strings, of 6 and of 7 bytes
+  Value value;
+  value.count = 2;
+  value.bytes = bytes;
+  bytes[0] = std::byte{6};
+  bytes[14] = std::byte{7};
+  const auto lengths = [&] {
+    std::vector<size_t> all;
+    for (const std::string_view text : StringArray(value)) all.push_back(text.size());
+    return all;
+  };
+  CHECK(lengths() == std::vector<size_t>{6, 7});
+  bytes[0] = bytes[14] = std::byte{0};  // as pages that are gone read
+  CHECK(lengths() == std::vector<size_t>{0, 0, 0});
+  bytes[0] = std::byte{200};
+  CHECK(lengths() == std::vector<size_t>{21});
+}

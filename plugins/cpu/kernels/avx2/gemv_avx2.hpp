@@ -94,8 +94,8 @@ constexpr size_t kFewTokens = 8;
 constexpr size_t kStreams = 4;
 constexpr size_t stream_prefetch_bytes(WeightType type) { return type == WeightType::kQ8_0 ? 0 : 1024; }
 
-// Groups first, first + stride, ...: `groups` of them. n_tokens is a template argument for one token, whose chains then stay in
-// registers; 0: args.n_tokens, up to kFewTokens.
+// Groups first, first + stride, ...: `groups` of them. n_tokens is a template argument for one token, whose loops then unroll; 0:
+// args.n_tokens, up to kFewTokens.
 template <WeightType type, size_t groups, size_t tokens>
 void gemv_groups(const MatmulArgs& args, size_t first, size_t stride) {
   constexpr QuantFormat format = quant_format(type);
