@@ -65,10 +65,6 @@ uint32_t hash_bytes(std::string_view bytes) {
 // A table of many tokens is larger than the nearer caches: tokens are asked for this many entries ahead, merges in blocks of as many.
 constexpr size_t kAhead = 16;
 
-constexpr std::string_view kNoFirstPiece = ": its first piece is not in tokenizer.ggml.tokens";
-constexpr std::string_view kNoSecondPiece = ": its second piece is not in tokenizer.ggml.tokens";
-constexpr std::string_view kNoMergedPiece = ": the merged piece is not in tokenizer.ggml.tokens";
-
 // Ids, ranks and offsets are 32 bits wide and tables are twice as large as what they hold.
 constexpr size_t kMaxEntries = size_t{1} << 28;
 
@@ -183,34 +179,38 @@ Status Vocabulary::add_merge_block(std::span<const std::string_view> merges, uin
   const auto wrong = [&](size_t i, std::string_view what) {
     return invalid("tokenizer.ggml.merges[{}] is {}{}", first_rank + i, quote(merges[i]), what);
   };
+  constexpr size_t kPieces = 3;  // left, right, both
+  constexpr std::string_view kMissing[kPieces] = {": its first piece is not in tokenizer.ggml.tokens",
+                                                  ": its second piece is not in tokenizer.ggml.tokens",
+                                                  ": the merged piece is not in tokenizer.ggml.tokens"};
   struct Piece {
-    size_t begin, end;  // in `decoded`
+    size_t begin, end;  // in `decoded`, which still grows
     uint32_t hash;
   };
   std::string decoded;
-  std::array<std::array<Piece, 3>, kAhead> pieces;  // left, right, both
+  const auto bytes_of = [&decoded](const Piece& piece) { return std::string_view(decoded).substr(piece.begin, piece.end - piece.begin); };
+  std::array<std::array<Piece, kPieces>, kAhead> pieces;
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string_view text = merges[i];
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == text.size())
       return wrong(i, "; expected two pieces with a space between");
     const size_t begin = decoded.size();
-    if (!append_decoded(text.substr(0, space), decoded)) return wrong(i, kNoFirstPiece);
+    if (!append_decoded(text.substr(0, space), decoded)) return wrong(i, kMissing[0]);
     const size_t cut = decoded.size();
-    if (!append_decoded(text.substr(space + 1), decoded)) return wrong(i, kNoSecondPiece);
+    if (!append_decoded(text.substr(space + 1), decoded)) return wrong(i, kMissing[1]);
     pieces[i] = {{{begin, cut, 0}, {cut, decoded.size(), 0}, {begin, decoded.size(), 0}}};
     for (Piece& piece : pieces[i]) {
-      piece.hash = hash_bytes(std::string_view(decoded).substr(piece.begin, piece.end - piece.begin));
+      piece.hash = hash_bytes(bytes_of(piece));
       prefetch_slot(piece.hash);
     }
   }
   std::array<MergeSlot, kAhead> found;
   for (size_t i = 0; i < merges.size(); ++i) {
-    std::array<TokenId, 3> ids;
-    for (size_t k = 0; k < ids.size(); ++k) {
-      const Piece& piece = pieces[i][k];
-      ids[k] = find(std::string_view(decoded).substr(piece.begin, piece.end - piece.begin), piece.hash);
-      if (ids[k] == kNoToken) return wrong(i, k == 0 ? kNoFirstPiece : k == 1 ? kNoSecondPiece : kNoMergedPiece);
+    std::array<TokenId, kPieces> ids;
+    for (size_t k = 0; k < kPieces; ++k) {
+      ids[k] = find(bytes_of(pieces[i][k]), pieces[i][k].hash);
+      if (ids[k] == kNoToken) return wrong(i, kMissing[k]);
     }
     found[i] = {uint64_t{ids[0]} << 32 | ids[1], {first_rank + static_cast<uint32_t>(i), ids[2]}};
     __builtin_prefetch(&merges_[hash_pair(found[i].key) & merge_mask_]);

@@ -34,7 +34,7 @@ inline void gemv_float_groups(const MatmulArgs& args, size_t first, size_t strid
     const __m256 x = _mm256_set1_ps(args.x[k]);
     for (size_t i = 0; i < groups; ++i) {
       const uint8_t* group = weights + i * step;
-      if (groups == 1 && k % (64 / (16 * float_bytes<type>())) == 0)  // several streams are left to the hardware: it is faster
+      if (groups == 1 && k % (64 / (16 * float_bytes<type>())) == 0)  // several streams are left to the hardware: faster with F16
         _mm_prefetch(reinterpret_cast<const char*>(group + k * 16 * float_bytes<type>() + prefetch_bytes(type)), _MM_HINT_T0);
       for (int h = 0; h < 2; ++h) acc[i][h] = _mm256_fmadd_ps(load_weights<type>(group, k, h), x, acc[i][h]);
     }

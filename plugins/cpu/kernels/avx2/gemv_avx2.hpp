@@ -89,8 +89,8 @@ constexpr size_t kFewTokens = 8;
 
 // One token is multiplied with this many groups side by side, one of each quarter of the range: memory gives more to several streams
 // of reads than to one. Measured on Zen 3 with two threads, steps of one run in turns: 4 streams are 5 to 25 % faster than 1, 3 are equal,
-// 6 and more slower, and so are 4 groups that are neighbours. 512 to 1024 bytes ahead are equal; Q8_0, which needs the least
-// arithmetic per byte, does best when prefetch is left to the hardware. With 2 to 8 tokens one stream is faster.
+// 6 no faster, 8 slower, and so are 4 groups that are neighbours (Q8_0). 512 to 1024 bytes ahead are equal; Q8_0, which needs the
+// least arithmetic per byte, does best when prefetch is left to the hardware. With 2, 4 and 8 tokens one stream is faster.
 constexpr size_t kStreams = 4;
 constexpr size_t stream_prefetch_bytes(WeightType type) { return type == WeightType::kQ8_0 ? 0 : 1024; }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kUnit = 4;
 
-// Hands out n_items in ranges of whole units and writes down which.
+// Hands out n_items in ranges, the long ones of whole units, and writes down which.
 class RangesPhase final : public Phase {
  public:
   explicit RangesPhase(size_t n_items) : n_items_(n_items) {}
