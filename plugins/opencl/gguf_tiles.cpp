@@ -151,7 +151,7 @@ const WeightFormInfo* weight_form(uint32_t dtype) {
   static constexpr WeightFormInfo kF32{WeightForm::kF32, false, false}, kF16{WeightForm::kF16, false, false};
   static constexpr WeightFormInfo kBf16{WeightForm::kBf16, false, false}, kQ{WeightForm::kQ, false, false};
   static constexpr WeightFormInfo kQMin{WeightForm::kQMin, true, false}, kK{WeightForm::kK, false, true},
-      kKMin{WeightForm::kKMin, true, true};
+      kKMin{WeightForm::kKMin, true, true}, kKMins{WeightForm::kKMins, true, true};
   switch (dtype) {
     case MI_TYPE_F32: return &kF32;
     case MI_TYPE_F16: return &kF16;
@@ -163,9 +163,9 @@ const WeightFormInfo* weight_form(uint32_t dtype) {
     case MI_TYPE_Q5_1: return &kQMin;
     case MI_TYPE_Q3_K:
     case MI_TYPE_Q6_K: return &kK;
-    case MI_TYPE_Q2_K:
     case MI_TYPE_Q4_K:
     case MI_TYPE_Q5_K: return &kKMin;
+    case MI_TYPE_Q2_K: return &kKMins;
     default: return nullptr;
   }
 }

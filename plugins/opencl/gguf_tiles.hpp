@@ -18,7 +18,7 @@ namespace minfer::opencl {
 
 constexpr uint64_t kTileRows = 32;
 
-enum class WeightForm { kF32, kF16, kBf16, kQ, kQMin, kK, kKMin };
+enum class WeightForm { kF32, kF16, kBf16, kQ, kQMin, kK, kKMin, kKMins };  // kKMins: one min per 16 columns
 
 struct WeightFormInfo {
   WeightForm form;

@@ -24,7 +24,8 @@ MatmulNames matmul_names(WeightForm form) {
     case WeightForm::kQ: return {"matmul_q_1", "matmul_q_8"};
     case WeightForm::kQMin: return {"matmul_q_min_1", "matmul_q_min_8"};
     case WeightForm::kK: return {"matmul_k_1", "matmul_k_8"};
-    default: return {"matmul_k_min_1", "matmul_k_min_8"};
+    case WeightForm::kKMin: return {"matmul_k_min_1", "matmul_k_min_8"};
+    default: return {"matmul_k_mins_1", "matmul_k_mins_8"};
   }
 }
 

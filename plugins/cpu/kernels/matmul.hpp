@@ -16,12 +16,13 @@ namespace minfer::cpu {
 // 32 activations as 8-bit integers: x ~ d * q.
 struct Q8Block {
   float d;
-  float sum;             // of q; exact
-  int16_t neg_sum16[2];  // -(sum of q) over columns 0..15 and 16..31
-  int16_t neg_sum8[2];   // the same over columns 0..7 and 16..23
+  float scaled_sum;  // d * (sum of q), rounded once
+  // Where 16-bit sums of products with stored weights of 5 and 6 bits begin, so that they end as sums with signed ones (x86_blocks.hpp):
+  int16_t start5[2];     // -16 * (sum of q) over columns 0..15 and 16..31
+  int16_t start6[2][2];  // -32 * (sum of q) over columns 0..7 and 16..23, then over columns 8..15 and 24..31
   int8_t q[32];          // in the storage order of the weights (packed_format.hpp)
 };
-static_assert(sizeof(Q8Block) == 48);
+static_assert(sizeof(Q8Block) == 52);
 
 // The activations of n_tokens rows are stored in slabs of 16 blocks (512 columns), so that a slab of many tokens stays in
 // cache while the weights pass; within a slab each token's blocks are contiguous. One token: just block after block.

@@ -12,26 +12,20 @@
 namespace minfer::cpu {
 namespace {
 
-// Sums of byte products in 16 bits (products of unsigned stored values and signed activations, `maddubs`).
-struct Arithmetic {
-  // The sums start at -(bias * sum of a), so that they are those of (stored - bias) * a. Partial sums may wrap around; the
-  // final one fits: 16 products of 16 * 127 (5 bits), 8 of 32 * 127 (6 bits), 16 of 15 * 127 (4 bits).
-  int bias_shift;   // log2 of the bias, or -1
-  bool restore;     // the type has no offset: bias * sum of a is added back in 32 bits
-  bool sub_scales;  // K types
-};
-
-constexpr Arithmetic arithmetic(WeightType type) {
-  switch (type) {
-    case WeightType::kQ4_0: return {3, false, false};
-    case WeightType::kQ5_0: return {4, false, false};
-    case WeightType::kQ5_1: return {4, true, false};
-    case WeightType::kQ2_K: return {-1, false, true};
-    case WeightType::kQ3_K: return {2, false, true};
-    case WeightType::kQ4_K: return {-1, false, true};
-    case WeightType::kQ5_K: return {4, true, true};
-    case WeightType::kQ6_K: return {5, false, true};
-    default: return {-1, false, false};
+// Sums of byte products in 16 bits (products of unsigned stored values and signed activations, `maddubs`). Partial sums may wrap
+// around, the final one fits: 16 products of 8 * 127 (4 bits with offset), 15 * 127 (4 bits without), or 16 * 127 (5 bits with offset);
+// 8 products of 31 * 127 (5 bits without offset) or 32 * 127 (6 bits).
+// The sums of a type with an offset begin at -(offset * sum of a), so that they are those of (stored - offset) * a.
+constexpr int sum_parts(WeightType type) {
+  return type == WeightType::kQ5_1 || type == WeightType::kQ5_K || type == WeightType::kQ6_K ? 2 : 1;
+}
+constexpr bool has_start(WeightType type) { return type != WeightType::kQ8_0 && quant_format(type).offset != 0; }
+// log2 of 16 / offset: the types whose sums have one part begin at Q8Block::start5 shifted down by this.
+constexpr int start_shift(WeightType type) {
+  switch (quant_format(type).offset) {
+    case 4: return 2;
+    case 8: return 1;
+    default: return 0;
   }
 }
 
@@ -51,6 +45,12 @@ inline void prefetch_block(const uint8_t* planes) {
 inline int load_dword(const void* p) {
   int value;
   std::memcpy(&value, p, 4);
+  return value;
+}
+
+inline long long load_qword(const void* p) {
+  long long value;
+  std::memcpy(&value, p, 8);
   return value;
 }
 

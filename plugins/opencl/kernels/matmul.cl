@@ -1,8 +1,11 @@
 // Matrix products and embedding rows, over weights in the layout of weight_tiles.hpp: 32 rows of a matrix side by side, so that the
 // work-items of a group read neighbouring words.
 //
-// Quantised: acc = fma(d * da, isum, acc), blocks of 32 columns ascending, where isum = sum of scale * q * a is an exact integer;
-// mins in a chain of their own. Float types: acc = fma(w, x, acc), columns ascending.
+// Quantised, blocks of 32 columns ascending, isum = sum of scale * q * a an exact integer, da * (sum of a) rounded once:
+//   types of 32 columns: acc = fma(d * da, isum, acc), then acc = fma(m, da * (sum of a), acc) where there is a min;
+//   K types, per 256 columns: scaled = fma(da, isum, scaled), mins = fma(min, da * (sum of a), mins), where each 16 columns have a min
+//   of their own fma(da, sum of min * a, mins); then acc = fma(d, scaled, acc) and acc = fma(-m, mins, acc).
+// Float types: acc = fma(w, x, acc), columns ascending.
 
 #define TILE_ROWS 32
 #define LINE 64  // bytes of one f16 or of two byte values for each row of a tile
@@ -43,43 +46,53 @@ int dot4(int w, int a) {
 }
 
 // A work-item owns one row and up to N_TOKENS tokens; tokens beyond the last read the last one and write nothing.
-#define DEFINE_MATMUL_QUANTISED(NAME, N_TOKENS, HAS_MIN, HAS_SUB)                                                                     \
+// MINS: 0 for types without, 1 for one min per block, 2 for one per 16 columns.
+#define DEFINE_MATMUL_QUANTISED(NAME, N_TOKENS, MINS, HAS_SUB)                                                                       \
   kernel WORK_GROUP(TILE_ROWS) void NAME(global const uchar *weights, uint n_blocks, uint n_rows, global const int *q,               \
-                                         global const float *scale, global const int2 *sums, uint n_tokens, global const float *bias, \
-                                         uint has_bias, VALUE(y)) {                                                                   \
-    const uint r = get_local_id(0);                                                                                                   \
-    const uint row = get_global_id(0);                                                                                                \
-    const uint first = get_group_id(1) * N_TOKENS;                                                                                    \
-    const ulong tile_bytes = 32 * TILE_ROWS + LINE * (1 + HAS_MIN + HAS_SUB + (HAS_MIN && HAS_SUB));                                  \
-    global const uchar *tile = weights + (ulong)get_group_id(0) * n_blocks * tile_bytes;                                              \
-    float acc[N_TOKENS], min_acc[N_TOKENS];                                                                                           \
-    for (int t = 0; t < N_TOKENS; ++t) acc[t] = min_acc[t] = 0.0f;                                                                    \
-    for (uint b = 0; b < n_blocks; ++b, tile += tile_bytes) {                                                                         \
-      global const int *words = (global const int *)tile;                                                                             \
-      int w[8];                                                                                                                       \
-      for (int j = 0; j < 8; ++j) w[j] = words[j * TILE_ROWS + r];                                                                    \
-      global const uchar *line = tile + 32 * TILE_ROWS;                                                                               \
-      const float d = vload_half(r, (global const half *)line);                                                                       \
-      float m = 0.0f;                                                                                                                 \
-      if (HAS_MIN) m = vload_half(r, (global const half *)(line + LINE));                                                             \
-      global const uchar *sub = line + LINE * (1 + HAS_MIN);                                                                          \
-      const int scale0 = HAS_SUB ? (int)(char)sub[r] : 1, scale1 = HAS_SUB ? (int)(char)sub[TILE_ROWS + r] : 1;                       \
-      const int min0 = HAS_SUB && HAS_MIN ? (int)sub[LINE + r] : 1, min1 = HAS_SUB && HAS_MIN ? (int)sub[LINE + TILE_ROWS + r] : 1;   \
-      for (int t = 0; t < N_TOKENS; ++t) {                                                                                            \
-        const ulong block = (ulong)min(first + t, n_tokens - 1) * n_blocks + b;                                                       \
-        global const int *a = q + block * 8;                                                                                          \
-        const int low = dot4(w[0], a[0]) + dot4(w[1], a[1]) + dot4(w[2], a[2]) + dot4(w[3], a[3]);                                    \
-        const int high = dot4(w[4], a[4]) + dot4(w[5], a[5]) + dot4(w[6], a[6]) + dot4(w[7], a[7]);                                   \
-        acc[t] = fma(d * scale[block], (float)(scale0 * low + scale1 * high), acc[t]);                                                \
-        if (HAS_MIN) min_acc[t] = fma(m * scale[block], (float)(min0 * sums[block].x + min1 * sums[block].y), min_acc[t]);            \
-      }                                                                                                                               \
-    }                                                                                                                                 \
-    for (int t = 0; t < N_TOKENS; ++t) {                                                                                              \
-      float value = acc[t];                                                                                                           \
-      if (HAS_MIN) value = HAS_SUB ? value - min_acc[t] : value + min_acc[t];                                                         \
-      if (row < n_rows && first + t < n_tokens)                                                                                       \
-        VALUE_POINTER(y)[(ulong)(first + t) * n_rows + row] = has_bias ? value + bias[row] : value;                                   \
-    }                                                                                                                                 \
+                                         global const float *scale, global const int2 *sums, uint n_tokens, global const float *bias,\
+                                         uint has_bias, VALUE(y)) {                                                                  \
+    const uint r = get_local_id(0);                                                                                                  \
+    const uint row = get_global_id(0);                                                                                               \
+    const uint first = get_group_id(1) * N_TOKENS;                                                                                   \
+    const ulong tile_bytes = 32 * TILE_ROWS + LINE * (1 + (MINS > 0) + HAS_SUB + (MINS > 0 && HAS_SUB));                             \
+    global const uchar *tile = weights + (ulong)get_group_id(0) * n_blocks * tile_bytes;                                             \
+    float acc[N_TOKENS], scaled[N_TOKENS], mins[N_TOKENS];                                                                           \
+    for (int t = 0; t < N_TOKENS; ++t) acc[t] = scaled[t] = mins[t] = 0.0f;                                                          \
+    for (uint b = 0; b < n_blocks; ++b, tile += tile_bytes) {                                                                        \
+      global const int *words = (global const int *)tile;                                                                            \
+      int w[8];                                                                                                                      \
+      for (int j = 0; j < 8; ++j) w[j] = words[j * TILE_ROWS + r];                                                                   \
+      global const uchar *line = tile + 32 * TILE_ROWS;                                                                              \
+      const float d = vload_half(r, (global const half *)line);                                                                      \
+      float m = 0.0f;                                                                                                                \
+      if (MINS) m = vload_half(r, (global const half *)(line + LINE));                                                               \
+      global const uchar *sub = line + LINE * (1 + (MINS > 0));                                                                      \
+      const int scale0 = HAS_SUB ? (int)(char)sub[r] : 1, scale1 = HAS_SUB ? (int)(char)sub[TILE_ROWS + r] : 1;                      \
+      const int min0 = HAS_SUB && MINS ? (int)sub[LINE + r] : 1, min1 = HAS_SUB && MINS ? (int)sub[LINE + TILE_ROWS + r] : 1;        \
+      for (int t = 0; t < N_TOKENS; ++t) {                                                                                           \
+        const ulong block = (ulong)min(first + t, n_tokens - 1) * n_blocks + b;                                                      \
+        global const int *a = q + block * 8;                                                                                         \
+        const int low = dot4(w[0], a[0]) + dot4(w[1], a[1]) + dot4(w[2], a[2]) + dot4(w[3], a[3]);                                   \
+        const int high = dot4(w[4], a[4]) + dot4(w[5], a[5]) + dot4(w[6], a[6]) + dot4(w[7], a[7]);                                  \
+        const float da = scale[block], isum = (float)(scale0 * low + scale1 * high);                                                 \
+        const float scaled_sum = da * (float)(sums[block].x + sums[block].y);                                                        \
+        if (!HAS_SUB) {                                                                                                              \
+          acc[t] = fma(d * da, isum, acc[t]);                                                                                        \
+          if (MINS) acc[t] = fma(m, scaled_sum, acc[t]);                                                                             \
+          continue;                                                                                                                  \
+        }                                                                                                                            \
+        scaled[t] = fma(da, isum, scaled[t]);                                                                                        \
+        if (MINS == 1) mins[t] = fma((float)min0, scaled_sum, mins[t]);                                                              \
+        if (MINS == 2) mins[t] = fma(da, (float)(min0 * sums[block].x + min1 * sums[block].y), mins[t]);                             \
+        if (b % 8 < 7) continue;                                                                                                     \
+        acc[t] = fma(d, scaled[t], acc[t]);                                                                                          \
+        if (MINS) acc[t] = fma(-m, mins[t], acc[t]);                                                                                 \
+        scaled[t] = mins[t] = 0.0f;                                                                                                  \
+      }                                                                                                                              \
+    }                                                                                                                                \
+    for (int t = 0; t < N_TOKENS; ++t)                                                                                               \
+      if (row < n_rows && first + t < n_tokens)                                                                                      \
+        VALUE_POINTER(y)[(ulong)(first + t) * n_rows + row] = has_bias ? acc[t] + bias[row] : acc[t];                                \
   }
 
 DEFINE_MATMUL_QUANTISED(matmul_q_1, 1, 0, 0)
@@ -90,6 +103,8 @@ DEFINE_MATMUL_QUANTISED(matmul_k_1, 1, 0, 1)
 DEFINE_MATMUL_QUANTISED(matmul_k_8, 8, 0, 1)
 DEFINE_MATMUL_QUANTISED(matmul_k_min_1, 1, 1, 1)
 DEFINE_MATMUL_QUANTISED(matmul_k_min_8, 8, 1, 1)
+DEFINE_MATMUL_QUANTISED(matmul_k_mins_1, 1, 2, 1)
+DEFINE_MATMUL_QUANTISED(matmul_k_mins_8, 8, 2, 1)
 
 float load_f32(global const uchar *weights, ulong i) { return ((global const float *)weights)[i]; }
 float load_f16(global const uchar *weights, ulong i) { return vload_half(i, (global const half *)weights); }

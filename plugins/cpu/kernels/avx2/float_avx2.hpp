@@ -39,7 +39,7 @@ inline void gemv_float_groups(const MatmulArgs& args, size_t first, size_t strid
       for (int h = 0; h < 2; ++h) acc[i][h] = _mm256_fmadd_ps(load_weights<type>(group, k, h), x, acc[i][h]);
     }
   }
-  for (size_t i = 0; i < groups; ++i) finish_rows<type>(args, (first + i * stride) * 16, 0, acc[i], nullptr);
+  for (size_t i = 0; i < groups; ++i) finish_rows(args, (first + i * stride) * 16, 0, acc[i][0], acc[i][1]);
 }
 
 template <WeightType type>
@@ -96,10 +96,8 @@ void gemm_float(const MatmulArgs& args) {
           micro_kernel_float<2>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
         for (; c < n_tokens; ++c) micro_kernel_float<1>(scratch.panel, n_cols, x + c * args.x_stride, args.x_stride, &scratch.acc[c]);
       }
-      for (size_t c = 0; c < n_tokens; ++c) {
-        const __m256 sum[2] = {_mm256_load_ps(scratch.acc[c]), _mm256_load_ps(scratch.acc[c] + 8)};
-        finish_rows<type>(args, g * 16, token + c, sum, nullptr);
-      }
+      for (size_t c = 0; c < n_tokens; ++c)
+        finish_rows(args, g * 16, token + c, _mm256_load_ps(scratch.acc[c]), _mm256_load_ps(scratch.acc[c] + 8));
     }
   }
 }

@@ -40,13 +40,17 @@ inline bool quantize_block(const float* x, Q8Block* out) {
   __m256i sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
   sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0x4e));
   sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0xb1));
-  const __m128i first = _mm_sub_epi16(_mm_setzero_si128(), _mm256_castsi256_si128(sums));
-  const __m128i all = _mm_sub_epi16(first, _mm256_extracti128_si256(sums, 1));
-  const int neg8 = _mm_cvtsi128_si32(first), neg16 = _mm_cvtsi128_si32(all);
-  std::memcpy(out->neg_sum8, &neg8, 4);
-  std::memcpy(out->neg_sum16, &neg16, 4);
+  const __m128i first = _mm256_castsi256_si128(sums), second = _mm256_extracti128_si256(sums, 1);
+  const auto store = [](int16_t* to, __m128i sum, int factor) {
+    const int pair = _mm_cvtsi128_si32(_mm_mullo_epi16(sum, _mm_set1_epi16(static_cast<int16_t>(factor))));
+    std::memcpy(to, &pair, 4);
+  };
+  const __m128i all = _mm_add_epi16(first, second);
+  store(out->start6[0], first, -32);
+  store(out->start6[1], second, -32);
+  store(out->start5, all, -16);
   out->d = amax / 127.0f;
-  out->sum = static_cast<float>(-(out->neg_sum16[0] + out->neg_sum16[1]));
+  out->scaled_sum = out->d * static_cast<float>(_mm_cvtsi128_si32(_mm_madd_epi16(all, _mm_set1_epi16(1))));
   return true;
 }
 

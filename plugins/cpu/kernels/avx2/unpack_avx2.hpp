@@ -46,46 +46,42 @@ inline void unpack_half(const uint8_t* planes, __m256i* v) {
 // Eight f16 values to f32.
 inline __m256 load_half8(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 
+// Bytes p[8 half .. 8 half + 7] of 16, byte r in the dword of row r: once, or in both of its 16-bit halves.
+template <bool twice>
+inline __m256i spread_bytes(const uint8_t* p, size_t half) {
+  constexpr int z = -128;  // gives zero
+  constexpr auto lane = [](int r) { return twice ? r : z; };
+  const __m256i order = _mm256_setr_epi8(0, z, lane(0), z, 1, z, lane(1), z, 2, z, lane(2), z, 3, z, lane(3), z,  //
+                                         4, z, lane(4), z, 5, z, lane(5), z, 6, z, lane(6), z, 7, z, lane(7), z);
+  return _mm256_shuffle_epi8(_mm256_set1_epi64x(load_qword(p + 8 * half)), order);
+}
+
 // The two sub-scales (low and high 16 bits of a lane) of 8 rows; ones for types without.
-struct SubScales {
-  __m256i scale, min;
-};
 template <WeightType type>
-inline SubScales load_sub_scales(const uint8_t* sub, size_t half) {
-  SubScales out{_mm256_set1_epi16(1), _mm256_set1_epi16(1)};
-  if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
-    const __m256i twice = _mm256_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13,  //
-                                           0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13);
-    const auto widen = [twice](const uint8_t* p) {
-      return _mm256_shuffle_epi8(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))), twice);
-    };
-    out.scale = widen(sub + 8 * half);
-    out.min = widen(sub + 16 + 8 * half);
-  } else if constexpr (type == WeightType::kQ2_K) {
-    const __m256i both = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sub + 16 * half)));
-    out.scale = _mm256_and_si256(both, _mm256_set1_epi16(15));
-    out.min = _mm256_srli_epi16(both, 4);
-  } else if constexpr (type == WeightType::kQ3_K || type == WeightType::kQ6_K) {
-    out.scale = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sub + 16 * half)));
-  }
-  return out;
+inline __m256i load_sub_scales(const uint8_t* sub, size_t half) {
+  const auto bytes = [sub, half] { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(sub + 16 * half)); };
+  if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) return spread_bytes<true>(sub, half);
+  if constexpr (type == WeightType::kQ2_K) return _mm256_and_si256(_mm256_cvtepu8_epi16(bytes()), _mm256_set1_epi16(15));
+  if constexpr (type == WeightType::kQ3_K || type == WeightType::kQ6_K) return _mm256_cvtepi8_epi16(bytes());
+  return _mm256_set1_epi16(1);
 }
 
-// Start values of the 16-bit sums from -(sum of a) of both halves of 16 columns.
-template <WeightType type>
-inline __m256i start_sum(__m256i neg_sum) {
-  constexpr int shift = arithmetic(type).bias_shift;
-  if constexpr (shift < 0) return _mm256_setzero_si256();
-  return _mm256_slli_epi16(neg_sum, shift < 0 ? 0 : shift);
+// Sub-mins of 8 rows: as floats for Q4_K and Q5_K; Q2_K: two 16-bit integers in each lane.
+inline __m256 load_mins(const uint8_t* sub, size_t half) { return _mm256_cvtepi32_ps(spread_bytes<false>(sub + 16, half)); }
+inline __m256i load_min_pairs(const uint8_t* sub, size_t half) {
+  return _mm256_srli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sub + 16 * half))), 4);
 }
 
-// 16-bit sums times sub-scales to the 32-bit block sum. `start` is what the sums started with.
+// Where the 16-bit sums of a part of the columns begin, for types with has_start.
 template <WeightType type>
-inline __m256i block_sum(__m256i sums, __m256i start, __m256i scale) {
-  const __m256i isum = _mm256_madd_epi16(sums, scale);
-  if constexpr (arithmetic(type).restore) return _mm256_sub_epi32(isum, _mm256_madd_epi16(start, scale));
-  return isum;
+inline __m256i start_sum(const Q8Block& a, int part) {
+  if constexpr (sum_parts(type) == 2) return broadcast32(a.start6[part]);
+  const __m256i start = broadcast32(a.start5);
+  return start_shift(type) ? _mm256_srai_epi16(start, start_shift(type)) : start;
 }
+
+// Two 16-bit values per lane: -(sum of a) over both halves of 16 columns.
+inline __m256i neg_sums(const Q8Block& a) { return _mm256_srai_epi16(broadcast32(a.start5), 4); }
 
 }  // namespace
 }  // namespace minfer::cpu

@@ -60,7 +60,7 @@ struct Block {
   __m512i q[8];             // stored values; Q8_0: w + 128 for byte_dots, else |w|
   __mmask64 negative[8];    // Q8_0 without byte_dots: the signs
   __m512i scale16, min16;   // sub-scales and sub-mins, two per lane
-  __m512 scale, min, d, m;  // one per lane, exact
+  __m512 scale, min, d, m;  // one per lane, exact; d and m of a K type: those of its 256 columns
 };
 
 template <WeightType type, bool vnni>
@@ -98,13 +98,15 @@ inline void load_block(const uint8_t* group, size_t block, Block* out) {
   }
 }
 
-// Start values of the 16-bit sums from -(sum of a) of both halves of 16 columns.
+// Where the 16-bit sums of a part of the columns begin, for types with has_start.
 template <WeightType type>
-inline __m512i start_sum(__m512i neg_sum) {
-  constexpr int shift = arithmetic(type).bias_shift;
-  if constexpr (shift < 0) return _mm512_setzero_si512();
-  return _mm512_slli_epi16(neg_sum, shift < 0 ? 0 : shift);
+inline __m512i start_sum(const Q8Block& a, int part) {
+  if constexpr (sum_parts(type) == 2) return broadcast32(a.start6[part]);
+  return _mm512_srai_epi16(broadcast32(a.start5), start_shift(type));
 }
+
+// Two 16-bit values per lane: -(sum of a) over both halves of 16 columns.
+inline __m512i neg_sums(const Q8Block& a) { return _mm512_srai_epi16(broadcast32(a.start5), 4); }
 
 // isum[c] = the integer part of this block times a[c * stride], without the sub-scale where byte_dots leaves it to the float part.
 template <WeightType type, bool vnni, int n>
@@ -115,7 +117,7 @@ inline void integer_part(const Block& w, const Q8Block* a, size_t stride, __m512
     for (int c = 0; c < n; ++c) {  // the sums begin at -(offset * sum of a)
       isum[c] = _mm512_setzero_si512();
       if constexpr (byte_offset(type) != 0)
-        isum[c] = _mm512_dpwssd_epi32(isum[c], _mm512_set1_epi16(byte_offset(type)), broadcast32(token(c).neg_sum16));
+        isum[c] = _mm512_dpwssd_epi32(isum[c], _mm512_set1_epi16(byte_offset(type)), neg_sums(token(c)));
     }
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j)
@@ -132,37 +134,36 @@ inline void integer_part(const Block& w, const Q8Block* a, size_t stride, __m512
         isum[c] = add32(isum[c], _mm512_madd_epi16(_mm512_maddubs_epi16(w.q[j], signed_x), w.scale16));
       }
   } else {
-    constexpr int parts = type == WeightType::kQ6_K ? 2 : 1;  // 6-bit products leave room for 8 in a 16-bit sum
+    constexpr int parts = sum_parts(type), vectors = 8 / parts;
 #pragma GCC unroll 2
     for (int part = 0; part < parts; ++part) {
-      __m512i s[n], start[n];
-#pragma GCC unroll 16
-      for (int c = 0; c < n; ++c) {
-        const __m512i neg_sum16 = broadcast32(token(c).neg_sum16);
-        if constexpr (parts == 2) {
-          const __m512i neg_sum8 = broadcast32(token(c).neg_sum8);
-          start[c] = start_sum<type>(part == 0 ? neg_sum8 : _mm512_sub_epi16(neg_sum16, neg_sum8));
-        } else {
-          start[c] = start_sum<type>(neg_sum16);
-        }
-        s[c] = start[c];
-      }
+      __m512i s[n];
 #pragma GCC unroll 8
-      for (int j = 8 / parts * part; j < 8 / parts * (part + 1); ++j)
+      for (int j = 0; j < vectors; ++j)
 #pragma GCC unroll 16
-        for (int c = 0; c < n; ++c) s[c] = add16(s[c], _mm512_maddubs_epi16(w.q[j], broadcast32(token(c).q + 4 * j)));
+        for (int c = 0; c < n; ++c) {
+          const int v = vectors * part + j;
+          const __m512i product = _mm512_maddubs_epi16(w.q[v], broadcast32(token(c).q + 4 * v));
+          if (j > 0)
+            s[c] = add16(s[c], product);
+          else
+            s[c] = has_start(type) ? add16(start_sum<type>(token(c), part), product) : product;
+        }
 #pragma GCC unroll 16
-      for (int c = 0; c < n; ++c) {
-        isum[c] = add_dot2<vnni>(part == 0 ? _mm512_setzero_si512() : isum[c], s[c], w.scale16);
-        if constexpr (arithmetic(type).restore) isum[c] = _mm512_sub_epi32(isum[c], _mm512_madd_epi16(start[c], w.scale16));
-      }
+      for (int c = 0; c < n; ++c) isum[c] = add_dot2<vnni>(part == 0 ? _mm512_setzero_si512() : isum[c], s[c], w.scale16);
     }
   }
 }
 
-// The chains acc[c] and macc[c] of n tokens go on by one block. The activations of token c are a[c * stride].
+// The running sums of 16 rows (baseline/matmul_baseline.cpp).
+struct Chains {
+  __m512 acc;
+  __m512 scaled, mins;  // K types: of the 256 columns at hand
+};
+
+// The chains of n tokens go on by one block. The activations of token c are a[c * stride].
 template <WeightType type, bool vnni, int n>
-inline void accumulate(const Block& w, const Q8Block* a, size_t stride, __m512* acc, __m512* macc) {
+inline void accumulate(const Block& w, const Q8Block* a, size_t stride, Chains* chains) {
   constexpr QuantFormat format = quant_format(type);
   __m512i isum[n];
   integer_part<type, vnni, n>(w, a, stride, isum);
@@ -170,18 +171,34 @@ inline void accumulate(const Block& w, const Q8Block* a, size_t stride, __m512* 
   for (int c = 0; c < n; ++c) {
     const Q8Block& block = a[static_cast<size_t>(c) * stride];
     const __m512 da = _mm512_set1_ps(block.d);
-    // Integers below 2^24, and so are their products with sub-scales and sub-mins: exact as floats.
+    // Integers below 2^24, and so are their products with sub-scales: exact as floats.
     __m512 value = _mm512_cvtepi32_ps(isum[c]);
-    if constexpr (byte_dots(type, vnni) && format.is_k()) value = _mm512_mul_ps(value, w.scale);
-    acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(w.d, da), value, acc[c]);
-    if constexpr (format.has_min) {
-      const __m512 mw = _mm512_mul_ps(w.m, da);
+    if constexpr (format.is_k()) {
+      if constexpr (byte_dots(type, vnni)) value = _mm512_mul_ps(value, w.scale);
+      chains[c].scaled = _mm512_fmadd_ps(da, value, chains[c].scaled);
       if constexpr (type == WeightType::kQ2_K)
-        macc[c] = _mm512_fnmadd_ps(mw, _mm512_cvtepi32_ps(_mm512_madd_epi16(w.min16, broadcast32(block.neg_sum16))), macc[c]);
-      else if constexpr (format.is_k())
-        macc[c] = _mm512_fmadd_ps(mw, _mm512_mul_ps(w.min, _mm512_set1_ps(block.sum)), macc[c]);
-      else
-        macc[c] = _mm512_fmadd_ps(mw, _mm512_set1_ps(block.sum), macc[c]);
+        chains[c].mins =
+            _mm512_fnmadd_ps(da, _mm512_cvtepi32_ps(_mm512_madd_epi16(w.min16, neg_sums(block))), chains[c].mins);
+      else if constexpr (format.has_min)
+        chains[c].mins = _mm512_fmadd_ps(w.min, _mm512_set1_ps(block.scaled_sum), chains[c].mins);
+    } else {
+      chains[c].acc = _mm512_fmadd_ps(_mm512_mul_ps(w.d, da), value, chains[c].acc);
+      if constexpr (format.has_min) chains[c].acc = _mm512_fmadd_ps(w.m, _mm512_set1_ps(block.scaled_sum), chains[c].acc);
+    }
+  }
+}
+
+// Block `block` is done; at the end of 256 columns of a K type its scales are applied.
+template <WeightType type>
+inline void end_block(const Block& w, size_t block, size_t n_tokens, Chains* chains) {
+  constexpr QuantFormat format = quant_format(type);
+  if constexpr (format.is_k()) {
+    if (block % 8 < 7) return;
+#pragma GCC unroll 16
+    for (size_t c = 0; c < n_tokens; ++c) {
+      chains[c].acc = _mm512_fmadd_ps(w.d, chains[c].scaled, chains[c].acc);
+      if constexpr (format.has_min) chains[c].acc = _mm512_fnmadd_ps(w.m, chains[c].mins, chains[c].acc);
+      chains[c].scaled = chains[c].mins = _mm512_setzero_ps();
     }
   }
 }
@@ -189,11 +206,8 @@ inline void accumulate(const Block& w, const Q8Block* a, size_t stride, __m512* 
 // The first n lanes.
 inline __mmask16 first_lanes(size_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1); }
 
-// The end of a chain: mins, bias, and only the rows that exist.
-template <WeightType type>
-inline void finish_rows(const MatmulArgs& args, size_t row, size_t token, __m512 acc, __m512 macc) {
-  constexpr QuantFormat format = quant_format(type);
-  if constexpr (format.has_min) acc = format.is_k() ? _mm512_sub_ps(acc, macc) : _mm512_add_ps(acc, macc);
+// The end of a row: bias, and only the rows that exist.
+inline void finish_rows(const MatmulArgs& args, size_t row, size_t token, __m512 acc) {
   const __mmask16 rows = first_lanes(args.rows - row);
   if (args.bias) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(rows, args.bias + row));
   _mm512_mask_storeu_ps(args.out + token * args.out_stride + row, rows, acc);

@@ -42,7 +42,7 @@ inline void gemv_float_groups(const MatmulArgs& args, size_t g, size_t group_byt
     }
   }
 #pragma GCC unroll 8
-  for (size_t i = 0; i < n_groups; ++i) finish_rows<type>(args, (g + i) * 16, 0, acc[i], acc[i]);
+  for (size_t i = 0; i < n_groups; ++i) finish_rows(args, (g + i) * 16, 0, acc[i]);
 }
 
 template <WeightType type>
@@ -97,7 +97,7 @@ void gemm_float(const MatmulArgs& args) {
       }
       for (size_t c = 0; c < n_tokens; ++c) {
         const __m512 sum = _mm512_loadu_ps(scratch.acc[c]);
-        finish_rows<type>(args, g * 16, token + c, sum, sum);
+        finish_rows(args, g * 16, token + c, sum);
       }
     }
   }

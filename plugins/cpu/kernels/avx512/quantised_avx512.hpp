@@ -17,8 +17,8 @@ void gemv(const MatmulArgs& args) {
   const size_t group_bytes = packed_group_bytes(type, args.cols);
   for (size_t g = args.group_begin; g < args.group_end; ++g) {
     const uint8_t* group = static_cast<const uint8_t*>(args.weights) + g * group_bytes;
-    __m512 acc[tokens ? tokens : kFewTokens], macc[tokens ? tokens : kFewTokens];
-    for (size_t c = 0; c < n_tokens; ++c) acc[c] = macc[c] = _mm512_setzero_ps();
+    Chains chains[tokens ? tokens : kFewTokens];
+    for (size_t c = 0; c < n_tokens; ++c) chains[c].acc = chains[c].scaled = chains[c].mins = _mm512_setzero_ps();
     for (size_t slab = 0; slab < n_blocks; slab += kSlabBlocks) {
       const size_t width = n_blocks - slab < kSlabBlocks ? n_blocks - slab : kSlabBlocks;
       const Q8Block* a = args.q8 + slab * n_tokens;
@@ -27,11 +27,12 @@ void gemv(const MatmulArgs& args) {
         load_block<type, vnni>(group, slab + b, &w);
         size_t c = 0;
         if constexpr (tokens == 0)
-          for (; c + 4 <= n_tokens; c += 4) accumulate<type, vnni, 4>(w, a + c * width, width, acc + c, macc + c);
-        for (; c < n_tokens; ++c) accumulate<type, vnni, 1>(w, a + c * width, width, acc + c, macc + c);
+          for (; c + 4 <= n_tokens; c += 4) accumulate<type, vnni, 4>(w, a + c * width, width, chains + c);
+        for (; c < n_tokens; ++c) accumulate<type, vnni, 1>(w, a + c * width, width, chains + c);
+        end_block<type>(w, b, n_tokens, chains);
       }
     }
-    for (size_t c = 0; c < n_tokens; ++c) finish_rows<type>(args, g * 16, c, acc[c], macc[c]);
+    for (size_t c = 0; c < n_tokens; ++c) finish_rows(args, g * 16, c, chains[c].acc);
   }
 }
 
@@ -44,31 +45,27 @@ constexpr int token_step(WeightType type, bool vnni) { return byte_dots(type, vn
 struct alignas(64) GemmScratch {
   Block panel[kSlabBlocks];
   float acc[kGroupBlock][kTokenBlock][16];
-  float macc[kGroupBlock][kTokenBlock][16];
 };
 static_assert(sizeof(GemmScratch) <= kMatmulScratchBytes);
 static_assert(kTokenBlock % 12 == 0 && kTokenBlock % 8 == 0);
 
-// 16 rows x n tokens, the chains acc and macc [token][16] go on by n_blocks blocks. The activations of token c start at
-// a + c * n_blocks.
+// 16 rows x n tokens, the sums acc[token][16] go on by n_blocks blocks. The activations of token c start at a + c * n_blocks.
 template <WeightType type, bool vnni, int n>
-inline void micro_kernel(const Block* panel, size_t n_blocks, const Q8Block* a, float (*acc)[16], float (*macc)[16]) {
-  __m512 sum[n], min_sum[n];
+inline void micro_kernel(const Block* panel, size_t n_blocks, const Q8Block* a, float (*acc)[16]) {
+  Chains chains[n];
 #pragma GCC unroll 16
   for (int c = 0; c < n; ++c) {
-    sum[c] = _mm512_loadu_ps(acc[c]);
-    if constexpr (quant_format(type).has_min) min_sum[c] = _mm512_loadu_ps(macc[c]);
+    chains[c].acc = _mm512_loadu_ps(acc[c]);
+    chains[c].scaled = chains[c].mins = _mm512_setzero_ps();
   }
   for (size_t b = 0; b < n_blocks; ++b) {
     for (size_t c = 0; c < n; ++c)  // the next tokens, still in the second-level cache
       _mm_prefetch(reinterpret_cast<const char*>(a + b + (c + n) * n_blocks), _MM_HINT_T0);
-    accumulate<type, vnni, n>(panel[b], a + b, n_blocks, sum, min_sum);
+    accumulate<type, vnni, n>(panel[b], a + b, n_blocks, chains);
+    end_block<type>(panel[b], b, n, chains);
   }
 #pragma GCC unroll 16
-  for (int c = 0; c < n; ++c) {
-    _mm512_storeu_ps(acc[c], sum[c]);
-    if constexpr (quant_format(type).has_min) _mm512_storeu_ps(macc[c], min_sum[c]);
-  }
+  for (int c = 0; c < n; ++c) _mm512_storeu_ps(acc[c], chains[c].acc);
 }
 
 // A slab of a group's weights is unpacked once into a panel that stays in the first-level cache, then all tokens pass over it.
@@ -86,10 +83,7 @@ void gemm(const MatmulArgs& args) {
     const size_t n_tokens = args.n_tokens - token < part_tokens ? args.n_tokens - token : part_tokens;
     for (size_t first = args.group_begin; first < args.group_end; first += groups_at_once) {
       const size_t n_groups = args.group_end - first < groups_at_once ? args.group_end - first : groups_at_once;
-      for (size_t i = 0; i < n_groups; ++i) {
-        std::memset(scratch.acc[i], 0, n_tokens * sizeof scratch.acc[0][0]);
-        std::memset(scratch.macc[i], 0, n_tokens * sizeof scratch.macc[0][0]);
-      }
+      for (size_t i = 0; i < n_groups; ++i) std::memset(scratch.acc[i], 0, n_tokens * sizeof scratch.acc[0][0]);
       for (size_t slab = 0; slab < n_blocks; slab += kSlabBlocks) {
         const size_t width = n_blocks - slab < kSlabBlocks ? n_blocks - slab : kSlabBlocks;
         const Q8Block* a = args.q8 + slab * args.n_tokens + token * width;
@@ -98,16 +92,16 @@ void gemm(const MatmulArgs& args) {
           for (size_t b = 0; b < width; ++b) load_block<type, vnni>(group, slab + b, &scratch.panel[b]);
           size_t c = 0;
           for (; c + kStep <= n_tokens; c += kStep)
-            micro_kernel<type, vnni, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+            micro_kernel<type, vnni, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
           for (; c + 4 <= n_tokens; c += 4)
-            micro_kernel<type, vnni, 4>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+            micro_kernel<type, vnni, 4>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
           for (; c < n_tokens; ++c)
-            micro_kernel<type, vnni, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c], &scratch.macc[i][c]);
+            micro_kernel<type, vnni, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
         }
       }
       for (size_t c = 0; c < n_tokens; ++c)
         for (size_t i = 0; i < n_groups; ++i)
-          finish_rows<type>(args, (first + i) * 16, token + c, _mm512_loadu_ps(scratch.acc[i][c]), _mm512_loadu_ps(scratch.macc[i][c]));
+          finish_rows(args, (first + i) * 16, token + c, _mm512_loadu_ps(scratch.acc[i][c]));
     }
   }
 }

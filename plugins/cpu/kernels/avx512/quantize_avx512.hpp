@@ -26,19 +26,22 @@ inline bool quantize_block(const float* x, Q8Block* out) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out->q), low);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out->q + 16), high);
 
-  // 16-bit sums of byte pairs: in every dword the two 16-column halves side by side. Negated: 0 - ...
-  const auto neg_sum = [](__m128i q) {
+  // 16-bit sums of byte pairs: in every dword the two 16-column halves side by side.
+  const auto sum8 = [](__m128i q) {
     __m128i sums = _mm_maddubs_epi16(_mm_set1_epi8(1), q);
     sums = _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0x4e));
-    sums = _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0xb1));
-    return _mm_sub_epi16(_mm_setzero_si128(), sums);
+    return _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0xb1));
   };
-  const __m128i neg_low = neg_sum(low);
-  const int neg8 = _mm_cvtsi128_si32(neg_low), neg16 = _mm_cvtsi128_si32(_mm_add_epi16(neg_low, neg_sum(high)));
-  std::memcpy(out->neg_sum8, &neg8, 4);
-  std::memcpy(out->neg_sum16, &neg16, 4);
+  const auto store = [](int16_t* to, __m128i sum, int factor) {
+    const int pair = _mm_cvtsi128_si32(_mm_mullo_epi16(sum, _mm_set1_epi16(static_cast<int16_t>(factor))));
+    std::memcpy(to, &pair, 4);
+  };
+  const __m128i sum_low = sum8(low), sum_high = sum8(high), all = _mm_add_epi16(sum_low, sum_high);
+  store(out->start6[0], sum_low, -32);
+  store(out->start6[1], sum_high, -32);
+  store(out->start5, all, -16);
   out->d = amax / 127.0f;
-  out->sum = static_cast<float>(-(out->neg_sum16[0] + out->neg_sum16[1]));
+  out->scaled_sum = out->d * static_cast<float>(_mm_cvtsi128_si32(_mm_madd_epi16(all, _mm_set1_epi16(1))));
   return true;
 }
 

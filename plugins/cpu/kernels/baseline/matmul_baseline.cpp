@@ -1,9 +1,13 @@
 // The definition of quantisation and matrix products. Every other kernel gives the same bits.
 //
-//   isum = sum over 32 columns of scale * q * a            exact in int32, |isum| < 2^24; scale = 1 where the type has none
-//   acc  = fma(f32(d) * da, f32(isum), acc)                blocks ascending, from +0
-//   macc = fma(f32(m) * da, f32(sum of min * a), macc)     a chain of its own; min = 1 for Q4_1 and Q5_1
-//   out  = acc, acc - macc (K types with a min), or acc + macc (Q4_1, Q5_1); then + bias
+//   isum   = sum over 32 columns of scale * q * a         exact in int32, |isum| < 2^24; scale = 1 where the type has none
+//   types of 32 columns, blocks ascending, from +0:
+//     acc    = fma(f32(d) * da, f32(isum), acc), then for Q4_1 and Q5_1 acc = fma(f32(m), da * (sum of a), acc)
+//   K types, per 256 columns, from +0 over their blocks ascending:
+//     scaled = fma(da, f32(isum), scaled)
+//     mins   = fma(f32(min), da * (sum of a), mins), Q2_K: fma(da, f32(sum of min * a), mins)
+//     then acc = fma(f32(d), scaled, acc), and for types with a min acc = fma(-f32(dmin), mins, acc)
+//   out    = acc + bias
 //   F32, F16, BF16: acc = fma(w, x, acc), columns ascending
 #include <cmath>
 #include <cstring>
@@ -37,10 +41,10 @@ bool quantize_block(const float* x, Q8Block* out) {
     out->q[p] = static_cast<int8_t>(q);
     sums[k / 8] += q;
   }
-  out->sum = static_cast<float>(sums[0] + sums[1] + sums[2] + sums[3]);
+  out->scaled_sum = out->d * static_cast<float>(sums[0] + sums[1] + sums[2] + sums[3]);
   for (int s = 0; s < 2; ++s) {
-    out->neg_sum16[s] = static_cast<int16_t>(-(sums[2 * s] + sums[2 * s + 1]));
-    out->neg_sum8[s] = static_cast<int16_t>(-sums[2 * s]);
+    out->start5[s] = static_cast<int16_t>(-16 * (sums[2 * s] + sums[2 * s + 1]));
+    for (int part = 0; part < 2; ++part) out->start6[part][s] = static_cast<int16_t>(-32 * sums[2 * s + part]);
   }
   return true;
 }
@@ -103,6 +107,32 @@ void store(const MatmulArgs& args, size_t token, size_t row, float value) {
   args.out[token * args.out_stride + row] = args.bias ? value + args.bias[row] : value;
 }
 
+struct Chains {
+  float acc, scaled, mins;
+};
+
+template <WeightType type>
+void add_block(const WeightBlock& w, size_t r, const Q8Block& a, int isum, Chains* chains) {
+  constexpr QuantFormat format = quant_format(type);
+  if constexpr (!format.is_k()) {
+    chains->acc = std::fma(w.d[r] * a.d, static_cast<float>(isum), chains->acc);
+    if constexpr (format.has_min) chains->acc = std::fma(w.m[r], a.scaled_sum, chains->acc);
+    return;
+  }
+  chains->scaled = std::fma(a.d, static_cast<float>(isum), chains->scaled);
+  if constexpr (type == WeightType::kQ2_K)
+    chains->mins = std::fma(a.d, static_cast<float>((w.min[r][0] * a.start5[0] + w.min[r][1] * a.start5[1]) / -16), chains->mins);
+  else if constexpr (format.has_min)
+    chains->mins = std::fma(static_cast<float>(w.min[r][0]), a.scaled_sum, chains->mins);
+}
+
+template <WeightType type>
+void end_super_block(const WeightBlock& w, size_t r, Chains* chains) {
+  chains->acc = std::fma(w.d[r], chains->scaled, chains->acc);
+  if constexpr (quant_format(type).has_min) chains->acc = std::fma(-w.m[r], chains->mins, chains->acc);
+  chains->scaled = chains->mins = 0;
+}
+
 template <WeightType type>
 void matmul_quantised(const MatmulArgs& args) {
   constexpr QuantFormat format = quant_format(type);
@@ -112,7 +142,7 @@ void matmul_quantised(const MatmulArgs& args) {
     const size_t n_rows = args.rows - g * 16 < 16 ? args.rows - g * 16 : 16;
     for (size_t first = 0; first < args.n_tokens; first += kTokensAtOnce) {
       const size_t n = args.n_tokens - first < kTokensAtOnce ? args.n_tokens - first : kTokensAtOnce;
-      float acc[kTokensAtOnce][16] = {}, macc[kTokensAtOnce][16] = {};
+      Chains chains[kTokensAtOnce][16] = {};
       for (size_t b = 0; b < n_blocks; ++b) {
         WeightBlock block;
         read_weights<type>(group, b, &block);
@@ -121,20 +151,13 @@ void matmul_quantised(const MatmulArgs& args) {
           for (size_t r = 0; r < n_rows; ++r) {
             int isum = 0;
             for (int p = 0; p < 32; ++p) isum += block.w[r][p] * a.q[p];
-            acc[t][r] = std::fma(block.d[r] * a.d, static_cast<float>(isum), acc[t][r]);
-            if constexpr (format.has_min) {
-              const int min_sum = -(block.min[r][0] * a.neg_sum16[0] + block.min[r][1] * a.neg_sum16[1]);
-              macc[t][r] = std::fma(block.m[r] * a.d, static_cast<float>(min_sum), macc[t][r]);
-            }
+            add_block<type>(block, r, a, isum, &chains[t][r]);
+            if (format.is_k() && b % 8 == 7) end_super_block<type>(block, r, &chains[t][r]);
           }
         }
       }
       for (size_t t = 0; t < n; ++t)
-        for (size_t r = 0; r < n_rows; ++r) {
-          float value = acc[t][r];
-          if (format.has_min) value = format.is_k() ? value - macc[t][r] : value + macc[t][r];
-          store(args, first + t, g * 16 + r, value);
-        }
+        for (size_t r = 0; r < n_rows; ++r) store(args, first + t, g * 16 + r, chains[t][r].acc);
     }
   }
 }

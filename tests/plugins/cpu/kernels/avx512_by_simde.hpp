@@ -56,6 +56,8 @@
 #define _mm512_slli_epi16 simde_mm512_slli_epi16
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 simde_mm512_slli_epi32
+#undef _mm512_srai_epi16
+#define _mm512_srai_epi16 simde_mm512_srai_epi16
 #undef _mm512_srli_epi16
 #define _mm512_srli_epi16 simde_mm512_srli_epi16
 #define _mm512_storeu_ps simde_mm512_storeu_ps

@@ -171,7 +171,7 @@ std::vector<Q8> quantize(const float* x, size_t cols) {
 float dot(WeightType type, const uint8_t* weights, size_t row, size_t cols, const float* x, const std::vector<Q8>& q8) {
   const TypeInfo& t = info(type);
   const uint8_t* p = weights + row * (cols / t.cols * t.bytes);
-  float acc = 0, macc = 0;
+  float acc = 0, scaled = 0, mins = 0;
   if (t.cols == 1) {
     for (size_t k = 0; k < cols; ++k) acc = std::fma(value_at(type, p + k * t.bytes), x[k], acc);
     return acc;
@@ -179,21 +179,33 @@ float dot(WeightType type, const uint8_t* weights, size_t row, size_t cols, cons
   const ScaleAt s = scales_of(type);
   for (size_t b = 0; b < cols / 32; ++b) {
     const uint8_t* block = p + b * 32 / t.cols * t.bytes;
-    int64_t isum = 0, min_sum = 0;
+    int64_t isum = 0, min_sum = 0, sum = 0;
+    int min = 0;
     for (size_t k = 0; k < 32; ++k) {
       const Element e = element(type, block, static_cast<int>((b * 32 + k) % t.cols));
       isum += e.scale * e.q * q8[b].q[k];
       min_sum += e.min * q8[b].q[k];
+      sum += q8[b].q[k];
+      min = e.min;
     }
-    const float dw = half_to_float(u16(block + s.d));
-    acc = std::fma(dw * q8[b].d, static_cast<float>(isum), acc);
-    if (s.m >= 0) {
-      const float mw = half_to_float(u16(block + s.m));
-      macc = std::fma(mw * q8[b].d, static_cast<float>(min_sum), macc);
+    const float da = q8[b].d, scaled_sum = da * static_cast<float>(sum);
+    const float dw = half_to_float(u16(block + s.d)), mw = s.m < 0 ? 0 : half_to_float(u16(block + s.m));
+    if (t.cols == 32) {
+      acc = std::fma(dw * da, static_cast<float>(isum), acc);
+      if (s.m >= 0) acc = std::fma(mw, scaled_sum, acc);
+      continue;
     }
+    scaled = std::fma(da, static_cast<float>(isum), scaled);
+    if (type == WeightType::kQ2_K)
+      mins = std::fma(da, static_cast<float>(min_sum), mins);
+    else
+      mins = std::fma(static_cast<float>(min), scaled_sum, mins);
+    if (b % 8 < 7) continue;
+    acc = std::fma(dw, scaled, acc);
+    if (s.m >= 0) acc = std::fma(-mw, mins, acc);
+    scaled = mins = 0;
   }
-  if (s.m < 0) return acc;
-  return t.cols == 256 ? acc - macc : acc + macc;
+  return acc;
 }
 
 }  // namespace minfer::cpu::model

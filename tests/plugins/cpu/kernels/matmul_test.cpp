@@ -229,9 +229,10 @@ TEST_CASE("cpu/quantize: equals the model and the instruction sets agree") {
           wrong += got.q[k % 16 / 2 * 4 + k / 16 * 2 + k % 2] != expected[b].q[k];
           sums[k / 8] += expected[b].q[k];
         }
-        wrong += got.sum != static_cast<float>(sums[0] + sums[1] + sums[2] + sums[3]);
-        wrong += got.neg_sum16[0] != -(sums[0] + sums[1]) || got.neg_sum16[1] != -(sums[2] + sums[3]);
-        wrong += got.neg_sum8[0] != -sums[0] || got.neg_sum8[1] != -sums[2];
+        wrong += got.scaled_sum != expected[b].d * static_cast<float>(sums[0] + sums[1] + sums[2] + sums[3]);
+        wrong += got.start5[0] != -16 * (sums[0] + sums[1]) || got.start5[1] != -16 * (sums[2] + sums[3]);
+        wrong += got.start6[0][0] != -32 * sums[0] || got.start6[0][1] != -32 * sums[2];
+        wrong += got.start6[1][0] != -32 * sums[1] || got.start6[1][1] != -32 * sums[3];
       }
     }
     INFO(isa_name(kernels->isa));
