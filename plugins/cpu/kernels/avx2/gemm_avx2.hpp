@@ -76,16 +76,18 @@ template <WeightType type, size_t n>
 #pragma GCC unroll 8
     for (size_t c = 0; c < n; ++c) isum[c][0] = isum[c][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j)
+    for (int j = 0; j < 8; ++j) {
+      const __m256i w0 = load256(&w.q[j][0]), w1 = load256(&w.q[j][32]);
+      const __m256i magnitude0 = load256(&w.magnitude[j][0]), magnitude1 = load256(&w.magnitude[j][32]);
 #pragma GCC unroll 8
-      for (int h = 0; h < 2; ++h) {
-        const __m256i q = load256(&w.q[j][32 * h]), magnitude = load256(&w.magnitude[j][32 * h]);
-#pragma GCC unroll 8
-        for (size_t c = 0; c < n; ++c) {
-          const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(broadcast32(a[c * stride].q + 4 * j), q));
-          isum[c][h] = add32(isum[c][h], _mm256_madd_epi16(pairs, scale(h)));
-        }
+      for (size_t c = 0; c < n; ++c) {
+        const __m256i x = broadcast32(a[c * stride].q + 4 * j);
+        const __m256i pairs0 = _mm256_maddubs_epi16(magnitude0, _mm256_sign_epi8(x, w0));
+        const __m256i pairs1 = _mm256_maddubs_epi16(magnitude1, _mm256_sign_epi8(x, w1));
+        isum[c][0] = add32(isum[c][0], _mm256_madd_epi16(pairs0, scale(0)));
+        isum[c][1] = add32(isum[c][1], _mm256_madd_epi16(pairs1, scale(1)));
       }
+    }
   } else {
     constexpr int parts = sum_parts(type), vectors = 8 / parts;
 #pragma GCC unroll 2

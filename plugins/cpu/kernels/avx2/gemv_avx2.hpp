@@ -137,10 +137,12 @@ void gemv_groups(const MatmulArgs& args, size_t first, size_t stride) {
 #pragma GCC unroll 2
         for (size_t half = 0; half < 2; ++half) {
           const HalfBlock<type> w = load_half_block<type>(group, at, half);
-          for (size_t c = 0; c < n_tokens; ++c) accumulate<type>(w, a[c * width + b], &acc[i][c][half], &scaled[i][c][half], &mins[i][c][half]);
+          for (size_t c = 0; c < n_tokens; ++c)
+            accumulate<type>(w, a[c * width + b], &acc[i][c][half], &scaled[i][c][half], &mins[i][c][half]);
           if constexpr (format.is_k())
             if (b % 8 == 7)
-              for (size_t c = 0; c < n_tokens; ++c) end_super_block<type>(group, at, half, &acc[i][c][half], &scaled[i][c][half], &mins[i][c][half]);
+              for (size_t c = 0; c < n_tokens; ++c)
+                end_super_block<type>(group, at, half, &acc[i][c][half], &scaled[i][c][half], &mins[i][c][half]);
         }
       }
     }

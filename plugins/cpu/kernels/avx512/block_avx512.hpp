@@ -177,8 +177,7 @@ inline void accumulate(const Block& w, const Q8Block* a, size_t stride, Chains* 
       if constexpr (byte_dots(type, vnni)) value = _mm512_mul_ps(value, w.scale);
       chains[c].scaled = _mm512_fmadd_ps(da, value, chains[c].scaled);
       if constexpr (type == WeightType::kQ2_K)
-        chains[c].mins =
-            _mm512_fnmadd_ps(da, _mm512_cvtepi32_ps(_mm512_madd_epi16(w.min16, neg_sums(block))), chains[c].mins);
+        chains[c].mins = _mm512_fnmadd_ps(da, _mm512_cvtepi32_ps(_mm512_madd_epi16(w.min16, neg_sums(block))), chains[c].mins);
       else if constexpr (format.has_min)
         chains[c].mins = _mm512_fmadd_ps(w.min, _mm512_set1_ps(block.scaled_sum), chains[c].mins);
     } else {

@@ -93,15 +93,12 @@ void gemm(const MatmulArgs& args) {
           size_t c = 0;
           for (; c + kStep <= n_tokens; c += kStep)
             micro_kernel<type, vnni, kStep>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
-          for (; c + 4 <= n_tokens; c += 4)
-            micro_kernel<type, vnni, 4>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
-          for (; c < n_tokens; ++c)
-            micro_kernel<type, vnni, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
+          for (; c + 4 <= n_tokens; c += 4) micro_kernel<type, vnni, 4>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
+          for (; c < n_tokens; ++c) micro_kernel<type, vnni, 1>(scratch.panel, width, a + c * width, &scratch.acc[i][c]);
         }
       }
       for (size_t c = 0; c < n_tokens; ++c)
-        for (size_t i = 0; i < n_groups; ++i)
-          finish_rows(args, (first + i) * 16, token + c, _mm512_loadu_ps(scratch.acc[i][c]));
+        for (size_t i = 0; i < n_groups; ++i) finish_rows(args, (first + i) * 16, token + c, _mm512_loadu_ps(scratch.acc[i][c]));
     }
   }
 }
