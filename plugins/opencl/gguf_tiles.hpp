@@ -8,7 +8,7 @@
 //     f16 m[32]       min (Q4_1, Q5_1) or dmin (Q2_K, Q4_K, Q5_K), where the type has one
 //     int8 [2][32]    sub-scales of columns 0..15 and 16..31, K types
 //     uint8 [2][32]   sub-mins of the same, K types with a min
-// So any quantised type becomes one of four forms, and its integers, scales and mins are kept exactly.
+// So any quantised type has one of four layouts, and its integers, scales and mins are kept exactly.
 #pragma once
 
 #include <cstddef>

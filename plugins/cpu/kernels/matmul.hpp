@@ -17,7 +17,8 @@ namespace minfer::cpu {
 struct Q8Block {
   float d;
   float scaled_sum;  // d * (sum of q), rounded once
-  // Where 16-bit sums of products with stored weights of 5 and 6 bits begin, so that they end as sums with signed ones (x86_blocks.hpp):
+  // Sums of q as the 16-bit sums of the x86 kernels begin (x86_blocks.hpp), those for weights of 5 and of 6 bits with an offset. Other
+  // offsets and the mins of Q2_K take start5 shifted down.
   int16_t start5[2];     // -16 * (sum of q) over columns 0..15 and 16..31
   int16_t start6[2][2];  // -32 * (sum of q) over columns 0..7 and 16..23, then over columns 8..15 and 24..31
   int8_t q[32];          // in the storage order of the weights (packed_format.hpp)
@@ -44,8 +45,8 @@ struct QuantizeArgs {
 };
 
 struct MatmulArgs {
-  const void* weights;  // packed, 64-byte aligned, all of the matrix
-  size_t rows, cols;
+  const void* weights;            // packed, 64-byte aligned, all of the matrix
+  size_t rows, cols;              // cols: a multiple of weight_block_cols(type)
   size_t group_begin, group_end;  // the part to do, in groups of 16 rows
   size_t n_tokens;
   const Q8Block* q8;  // activations for quantised types
@@ -56,7 +57,7 @@ struct MatmulArgs {
   size_t out_stride;
   void* scratch;  // kMatmulScratchBytes for this thread alone, 64-byte aligned
 };
-inline constexpr size_t kMatmulScratchBytes = 512 * 1024;
+inline constexpr size_t kMatmulScratchBytes = 128 * 1024;
 
 struct MatmulKernels {
   Isa isa;

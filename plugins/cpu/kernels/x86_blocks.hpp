@@ -19,7 +19,7 @@ namespace {
 constexpr int sum_parts(WeightType type) {
   return type == WeightType::kQ5_1 || type == WeightType::kQ5_K || type == WeightType::kQ6_K ? 2 : 1;
 }
-constexpr bool has_start(WeightType type) { return type != WeightType::kQ8_0 && quant_format(type).offset != 0; }
+constexpr bool has_start(WeightType type) { return quant_format(type).offset != 0; }
 // log2 of 16 / offset: the types whose sums have one part begin at Q8Block::start5 shifted down by this.
 constexpr int start_shift(WeightType type) {
   switch (quant_format(type).offset) {
@@ -45,12 +45,6 @@ inline void prefetch_block(const uint8_t* planes) {
 inline int load_dword(const void* p) {
   int value;
   std::memcpy(&value, p, 4);
-  return value;
-}
-
-inline long long load_qword(const void* p) {
-  long long value;
-  std::memcpy(&value, p, 8);
   return value;
 }
 

@@ -1,4 +1,4 @@
-// Matrix products and embedding rows, over weights in the layout of weight_tiles.hpp: 32 rows of a matrix side by side, so that the
+// Matrix products and embedding rows, over weights in the layout of gguf_tiles.hpp: 32 rows of a matrix side by side, so that the
 // work-items of a group read neighbouring words.
 //
 // Quantised, blocks of 32 columns ascending, isum = sum of scale * q * a an exact integer, da * (sum of a) rounded once:

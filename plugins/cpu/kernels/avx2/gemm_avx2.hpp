@@ -188,7 +188,7 @@ template <WeightType type, size_t n>
     }
 }
 
-// The same for K types, 8 blocks at a time.
+// As add_blocks, for K types: 8 blocks at a time.
 template <WeightType type, size_t n>
 [[gnu::noinline]] void add_super_blocks(const PanelBlock<type>* panel, size_t n_blocks, const Q8Block* a, bool begin, float (*acc)[16]) {
   for (size_t first = 0; first < n_blocks; first += 8, panel += 8, a += 8, begin = false) {

@@ -53,7 +53,9 @@ inline __m256i spread_bytes(const uint8_t* p, size_t half) {
   constexpr auto lane = [](int r) { return twice ? r : z; };
   const __m256i order = _mm256_setr_epi8(0, z, lane(0), z, 1, z, lane(1), z, 2, z, lane(2), z, 3, z, lane(3), z,  //
                                          4, z, lane(4), z, 5, z, lane(5), z, 6, z, lane(6), z, 7, z, lane(7), z);
-  return _mm256_shuffle_epi8(_mm256_set1_epi64x(load_qword(p + 8 * half)), order);
+  long long bytes;
+  std::memcpy(&bytes, p + 8 * half, sizeof bytes);
+  return _mm256_shuffle_epi8(_mm256_set1_epi64x(bytes), order);
 }
 
 // The two sub-scales (low and high 16 bits of a lane) of 8 rows; ones for types without.
@@ -76,8 +78,7 @@ inline __m256i load_min_pairs(const uint8_t* sub, size_t half) {
 template <WeightType type>
 inline __m256i start_sum(const Q8Block& a, int part) {
   if constexpr (sum_parts(type) == 2) return broadcast32(a.start6[part]);
-  const __m256i start = broadcast32(a.start5);
-  return start_shift(type) ? _mm256_srai_epi16(start, start_shift(type)) : start;
+  return _mm256_srai_epi16(broadcast32(a.start5), start_shift(type));
 }
 
 // Two 16-bit values per lane: -(sum of a) over both halves of 16 columns.

@@ -39,8 +39,8 @@ void gemv(const MatmulArgs& args) {
 constexpr size_t kTokenBlock = 144;  // their activations of one slab and the sums of kGroupBlock groups stay in the second-level cache
 constexpr size_t kGroupBlock = 8;
 
-// Tokens of a micro-kernel: their sums, chains and a weight fill the 32 registers.
-constexpr int token_step(WeightType type, bool vnni) { return byte_dots(type, vnni) && !quant_format(type).has_min ? 12 : 8; }
+// Tokens of a micro-kernel: their sums, chains and a weight fill the 32 registers; the chains of K types are partly in memory.
+constexpr int token_step(WeightType type, bool vnni) { return byte_dots(type, vnni) && !quant_format(type).is_k() ? 12 : 8; }
 
 struct alignas(64) GemmScratch {
   Block panel[kSlabBlocks];

@@ -8,6 +8,8 @@
 //     mins   = fma(f32(min), da * (sum of a), mins), Q2_K: fma(da, f32(sum of min * a), mins)
 //     then acc = fma(f32(d), scaled, acc), and for types with a min acc = fma(-f32(dmin), mins, acc)
 //   out    = acc + bias
+// Activations beyond about 1e33 may overflow here although small scales follow; what comes out is not finite then, which the next
+// quantisation refuses.
 //   F32, F16, BF16: acc = fma(w, x, acc), columns ascending
 #include <cmath>
 #include <cstring>
@@ -120,9 +122,11 @@ void add_block(const WeightBlock& w, size_t r, const Q8Block& a, int isum, Chain
     return;
   }
   chains->scaled = std::fma(a.d, static_cast<float>(isum), chains->scaled);
-  if constexpr (type == WeightType::kQ2_K)
-    chains->mins = std::fma(a.d, static_cast<float>((w.min[r][0] * a.start5[0] + w.min[r][1] * a.start5[1]) / -16), chains->mins);
-  else if constexpr (format.has_min)
+  if constexpr (type == WeightType::kQ2_K) {
+    const int sum16[2] = {a.start5[0] / -16, a.start5[1] / -16};  // exact
+    chains->mins = std::fma(a.d, static_cast<float>(w.min[r][0] * sum16[0] + w.min[r][1] * sum16[1]), chains->mins);
+  }
+  if constexpr (format.has_min && type != WeightType::kQ2_K)
     chains->mins = std::fma(static_cast<float>(w.min[r][0]), a.scaled_sum, chains->mins);
 }
 

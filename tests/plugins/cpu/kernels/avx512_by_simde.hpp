@@ -52,8 +52,6 @@
 #define _mm512_setr_epi32 simde_mm512_setr_epi32
 #define _mm512_setzero_ps simde_mm512_setzero_ps
 #define _mm512_setzero_si512 simde_mm512_setzero_si512
-#undef _mm512_slli_epi16
-#define _mm512_slli_epi16 simde_mm512_slli_epi16
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 simde_mm512_slli_epi32
 #undef _mm512_srai_epi16
@@ -61,7 +59,6 @@
 #undef _mm512_srli_epi16
 #define _mm512_srli_epi16 simde_mm512_srli_epi16
 #define _mm512_storeu_ps simde_mm512_storeu_ps
-#define _mm512_sub_epi16 simde_mm512_sub_epi16
 #define _mm512_sub_epi32 simde_mm512_sub_epi32
 #define _mm512_sub_ps simde_mm512_sub_ps
 #define _mm512_xor_si512 simde_mm512_xor_si512
