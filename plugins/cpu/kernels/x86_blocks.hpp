@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "kernels/matmul.hpp"
 #include "kernels/packed_format.hpp"
 
 namespace minfer::cpu {
@@ -40,6 +41,20 @@ inline void prefetch_block(const uint8_t* planes) {
   if constexpr (ahead == 0) return;
   for (size_t line = 0; line < quant_format(type).plane_bytes() + kLineBytes; line += kLineBytes)
     _mm_prefetch(reinterpret_cast<const char*>(planes + ahead + line), _MM_HINT_T0);
+}
+
+// The sums of a block of activations whose d is set. first, second: sums of the two halves of its q in storage order, in the lowest dword
+// those of columns 0..15 and 16..31 side by side.
+inline void store_sums(__m128i first, __m128i second, Q8Block* out) {
+  const auto store = [](int16_t* to, __m128i sum, int16_t factor) {
+    const int pair = _mm_cvtsi128_si32(_mm_mullo_epi16(sum, _mm_set1_epi16(factor)));
+    std::memcpy(to, &pair, sizeof pair);
+  };
+  const __m128i all = _mm_add_epi16(first, second);
+  store(out->start6[0], first, -32);
+  store(out->start6[1], second, -32);
+  store(out->start5, all, -16);
+  out->scaled_sum = out->d * static_cast<float>(_mm_cvtsi128_si32(_mm_madd_epi16(all, _mm_set1_epi16(1))));
 }
 
 inline int load_dword(const void* p) {

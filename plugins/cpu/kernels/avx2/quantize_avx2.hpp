@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "kernels/matmul.hpp"
+#include "kernels/x86_blocks.hpp"
 
 namespace minfer::cpu {
 namespace {
@@ -40,17 +40,8 @@ inline bool quantize_block(const float* x, Q8Block* out) {
   __m256i sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
   sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0x4e));
   sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0xb1));
-  const __m128i first = _mm256_castsi256_si128(sums), second = _mm256_extracti128_si256(sums, 1);
-  const auto store = [](int16_t* to, __m128i sum, int factor) {
-    const int pair = _mm_cvtsi128_si32(_mm_mullo_epi16(sum, _mm_set1_epi16(static_cast<int16_t>(factor))));
-    std::memcpy(to, &pair, 4);
-  };
-  const __m128i all = _mm_add_epi16(first, second);
-  store(out->start6[0], first, -32);
-  store(out->start6[1], second, -32);
-  store(out->start5, all, -16);
   out->d = amax / 127.0f;
-  out->scaled_sum = out->d * static_cast<float>(_mm_cvtsi128_si32(_mm_madd_epi16(all, _mm_set1_epi16(1))));
+  store_sums(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1), out);
   return true;
 }
 

@@ -60,7 +60,7 @@ struct Block {
   __m512i q[8];             // stored values; Q8_0: w + 128 for byte_dots, else |w|
   __mmask64 negative[8];    // Q8_0 without byte_dots: the signs
   __m512i scale16, min16;   // sub-scales and sub-mins, two per lane
-  __m512 scale, min, d, m;  // one per lane, exact; d and m of a K type: those of its 256 columns
+  __m512 scale, min, d, m;  // one per lane, exact; d and m of a K type: in the last block of 256 columns
 };
 
 template <WeightType type, bool vnni>
@@ -79,8 +79,10 @@ inline void load_block(const uint8_t* group, size_t block, Block* out) {
       }
     }
   }
-  out->d = load_half16(group + at.d);
-  if constexpr (format.has_min) out->m = load_half16(group + at.m);
+  if (!format.is_k() || block % 8 == 7) {  // a K type's are applied at the end of its 256 columns
+    out->d = load_half16(group + at.d);
+    if constexpr (format.has_min) out->m = load_half16(group + at.m);
+  }
   const uint8_t* sub = group + at.sub_scales;
   if constexpr (type == WeightType::kQ4_K || type == WeightType::kQ5_K) {
     const __m512i scale = _mm512_cvtepu8_epi32(load128(sub));

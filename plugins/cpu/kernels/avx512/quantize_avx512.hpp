@@ -32,16 +32,8 @@ inline bool quantize_block(const float* x, Q8Block* out) {
     sums = _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0x4e));
     return _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0xb1));
   };
-  const auto store = [](int16_t* to, __m128i sum, int factor) {
-    const int pair = _mm_cvtsi128_si32(_mm_mullo_epi16(sum, _mm_set1_epi16(static_cast<int16_t>(factor))));
-    std::memcpy(to, &pair, 4);
-  };
-  const __m128i sum_low = sum8(low), sum_high = sum8(high), all = _mm_add_epi16(sum_low, sum_high);
-  store(out->start6[0], sum_low, -32);
-  store(out->start6[1], sum_high, -32);
-  store(out->start5, all, -16);
   out->d = amax / 127.0f;
-  out->scaled_sum = out->d * static_cast<float>(_mm_cvtsi128_si32(_mm_madd_epi16(all, _mm_set1_epi16(1))));
+  store_sums(sum8(low), sum8(high), out);
   return true;
 }
 

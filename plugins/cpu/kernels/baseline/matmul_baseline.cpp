@@ -8,9 +8,8 @@
 //     mins   = fma(f32(min), da * (sum of a), mins), Q2_K: fma(da, f32(sum of min * a), mins)
 //     then acc = fma(f32(d), scaled, acc), and for types with a min acc = fma(-f32(dmin), mins, acc)
 //   out    = acc + bias
-// Activations beyond about 1e33 may overflow here although small scales follow; what comes out is not finite then, which the next
-// quantisation refuses.
 //   F32, F16, BF16: acc = fma(w, x, acc), columns ascending
+// Activations beyond about 1e33 may overflow although a small d follows: the result is not finite then, and whoever reads it says so.
 #include <cmath>
 #include <cstring>
 
